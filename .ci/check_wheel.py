@@ -42,7 +42,7 @@ def check_contents(wheel: str) -> None:
         "SQL": f"{PACKAGE}/sql/",
         "migrations": f"{PACKAGE}/migrations/0001",
         "templates": f"{PACKAGE}/templates/",
-        "an app's own SQL": f"{PACKAGE}/contrib/schedules/sql/",
+        "an app's own SQL": f"{PACKAGE}/contrib/retention/sql/",
         "an app's own templates": f"{PACKAGE}/contrib/schedules/templates/",
         "an app's own texts": f"{PACKAGE}/contrib/alerts/locale/ja/LC_MESSAGES/django.mo",
         "Japanese texts": f"{PACKAGE}/locale/ja/LC_MESSAGES/django.mo",

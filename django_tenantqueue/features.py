@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from .calls.options import Options
     from .calls.sources import RegisteredTask
     from .models import Job
-    from .queries.base import Where
     from .status.conditions.look import Look
     from .tasks import Task
 
@@ -275,12 +274,11 @@ class Feature:
         """
         return ()
 
-    def duties(self, look: Callable[[], Where | None]) -> Iterable[Duty]:
+    def duties(self) -> Iterable[Duty]:
         """Yield work for the leading worker.
 
-        `look` returns a connection that keeps its plans, for statements that mostly find nothing;
-        None: there is none. Called once in each supervisor. In each round these duties follow those
-        of the core. Example: contrib.alerts.
+        Called once in each supervisor. In each round these duties follow those of the core.
+        Example: contrib.alerts.
         """
         return ()
 

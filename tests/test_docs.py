@@ -25,7 +25,7 @@ import django_tenantqueue
 from django_tenantqueue import conf, exceptions, pytest_plugin, signals, states, tasks, testing
 from django_tenantqueue.calls.options import NAMES, OF_TASKS
 from django_tenantqueue.conf import read_settings
-from django_tenantqueue.contrib.alerts import rules as alert_rules
+from django_tenantqueue.contrib.alerts import services as alert_rules
 from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
 from django_tenantqueue.contrib.api import tokens
 from django_tenantqueue.contrib.api.models import ApiToken, IdempotencyKey
@@ -35,9 +35,9 @@ from django_tenantqueue.contrib.fireworq.models import FireworqQueue
 from django_tenantqueue.contrib.prometheus.models import FigureTotal
 from django_tenantqueue.contrib.retention import operations as retention_rules
 from django_tenantqueue.contrib.retention.models import RetentionRule
-from django_tenantqueue.contrib.routing import operations as routing
+from django_tenantqueue.contrib.routing import services as routing
 from django_tenantqueue.contrib.routing.models import Routing
-from django_tenantqueue.contrib.schedules import operations as schedules
+from django_tenantqueue.contrib.schedules import services as schedules
 from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.groups import DEFAULTS

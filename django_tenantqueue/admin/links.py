@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from django.contrib.admin import AdminSite
 from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+
+from ..models import Job
 
 
 def url_for(
@@ -41,3 +45,9 @@ def link_to(
     """Return a text, linked to a row's page for those who may view it."""
     url = url_for(site, request, model, pk)
     return format_html('<a href="{}">{}</a>', url, text) if url else format_html("{}", text)
+
+
+def job_links(site: AdminSite, request: HttpRequest, jobs: Iterable[Job]) -> SafeString:
+    """Return the numbers of jobs, linked to their pages for those who may view them."""
+    links = ((link_to(site, request, Job, job.pk, f"#{job.pk}"),) for job in jobs)
+    return format_html_join(", ", "{}", links)

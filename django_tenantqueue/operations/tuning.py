@@ -136,10 +136,15 @@ def delete_rows(using: str, rows: QuerySet[M], columns: Sequence[str]) -> list[M
     return found
 
 
-def add_row(using: str, row: Model, columns: Sequence[str]) -> None:
-    """Write a new row, and record it with these columns that have a value, in a transaction."""
+def add_row(
+    using: str, row: Model, columns: Sequence[str], shown: Mapping[str, Any] | None = None
+) -> None:
+    """Write a new row, and record it with these columns that have a value, in a transaction.
+
+    `shown`: what is recorded in the place of columns with secrets.
+    """
     with transaction.atomic(using=using):
         row.save(using=using, force_insert=True)
-        values = {name: getattr(row, name) for name in columns}
+        values = {name: getattr(row, name) for name in columns} | dict(shown or {})
         given = {name: value for name, value in values.items() if value not in (None, "", False)}
         record_rows(using, Change.Action.ADD, [row], Edit({}, given))

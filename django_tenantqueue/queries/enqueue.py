@@ -97,14 +97,6 @@ class NewQueue(NamedTuple):
     executor: str | None
 
 
-class Route(NamedTuple):
-    """A routing: the queue of new jobs of a tenant ("": of all) whose name fits the pattern."""
-
-    tenant: str
-    pattern: str
-    queue: str
-
-
 def insert_job(wrapper: BaseDatabaseWrapper, job: NewJob) -> InsertedJob | None:
     """Insert one job; None when its queue is retired, not visible, or has `max_waiting`."""
     rows = fetch_prepared(wrapper, "insert_job", job)
@@ -142,11 +134,6 @@ def _found(rows: Iterable[tuple[Any, ...]]) -> dict[QueueName, FoundQueue]:
 def in_test_case(wrapper: BaseDatabaseWrapper) -> bool:
     """Return whether a Django TestCase is open, whose transaction is never committed."""
     return any(getattr(block, "_from_testcase", False) for block in wrapper.atomic_blocks)
-
-
-def list_routings(using: str) -> list[Route]:
-    """Return all routings, in the caller's snapshot and in no order."""
-    return [Route(*row) for row in fetch(using, "list_routings", {})]
 
 
 @contextmanager

@@ -10,13 +10,13 @@ from django.utils import timezone
 
 from django_tenantqueue import Every, Task
 from django_tenantqueue.contrib.alerts.models import AlertRule
-from django_tenantqueue.contrib.alerts.rules import make_alert_rule
+from django_tenantqueue.contrib.alerts.services import make_alert_rule
 from django_tenantqueue.contrib.retention.models import RetentionRule
 from django_tenantqueue.contrib.retention.operations import make_rule
 from django_tenantqueue.contrib.routing.models import Routing
-from django_tenantqueue.contrib.routing.operations import set_routing
+from django_tenantqueue.contrib.routing.services import set_routing
 from django_tenantqueue.contrib.schedules.models import Schedule
-from django_tenantqueue.contrib.schedules.operations import make_schedule
+from django_tenantqueue.contrib.schedules.services import make_schedule
 from django_tenantqueue.models import Change, ConcurrentJobMonitor, Job, TenantQueue
 from django_tenantqueue.operations import control, sessions, task_control
 from django_tenantqueue.operations.actor import acting_as

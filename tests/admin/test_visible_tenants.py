@@ -23,9 +23,9 @@ from django_tenantqueue.contrib.api.tokens import create_token
 from django_tenantqueue.contrib.retention.models import RetentionRule
 from django_tenantqueue.contrib.retention.operations import make_rule
 from django_tenantqueue.contrib.routing.models import Routing
-from django_tenantqueue.contrib.routing.operations import set_routing
+from django_tenantqueue.contrib.routing.services import set_routing
 from django_tenantqueue.contrib.schedules.models import Schedule
-from django_tenantqueue.contrib.schedules.operations import make_schedule
+from django_tenantqueue.contrib.schedules.services import make_schedule
 from django_tenantqueue.exceptions import InvalidArgument, InvalidOption
 from django_tenantqueue.models import (
     Change,

@@ -12,9 +12,9 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from django_tenantqueue.contrib.alerts.models import Alert
-from django_tenantqueue.contrib.alerts.rules import make_alert_rule
+from django_tenantqueue.contrib.alerts.services import make_alert_rule
 from django_tenantqueue.contrib.api.tokens import create_token
-from django_tenantqueue.contrib.routing.operations import set_routing
+from django_tenantqueue.contrib.routing.services import set_routing
 from django_tenantqueue.models import ConcurrentJobMonitor, Session, UserCap
 from django_tenantqueue.operations import control, sessions
 from django_tenantqueue.operations.task_control import cap_task

@@ -44,7 +44,7 @@ class Deliveries(Feature):
     def task_options(self):
         return {"carrier": read_carrier}
 
-    def duties(self, look):
+    def duties(self):
         yield Duty("remind_deliveries", remind, interval=60.0, full_step=BATCH)
 
     def conditions(self):

@@ -1,1 +1,1 @@
-NEEDS = "api fireworq prometheus retention routing schedules"
+NEEDS = "api fireworq prometheus retention"

@@ -59,7 +59,6 @@ READY = ("tenantqueue_job_ready",)
 SLOTS = ("tenantqueue_job_slots",)
 DUE = ("tenantqueue_job_due",)
 FAILED = ("tenantqueue_history_failed",)
-SCHEDULE_DUE = ("tenantqueue_schedule_due",)
 OF_SOURCES = ("tenantqueue_job_source", "tenantqueue_history_source")
 OF_USER = ("tenantqueue_job_creator", "tenantqueue_history_creator")
 LINE = ("tenantqueue_job_monitor_line",)
@@ -136,7 +135,6 @@ CASES: dict[str, list[Case]] = {
     ],
     "wait_at_turnstile": [Case(lambda _: {"key": 1}, worker=True)],
     "read_clock": [Case(lambda _: {})],
-    "list_routings": [Case(lambda _: {}, buffers=100)],
     "take_lead": [
         Case(lambda _: {"key": 7}, worker=True),
     ],
@@ -845,31 +843,6 @@ CASES: dict[str, list[Case]] = {
     "survey_ready": [Case(lambda _: survey_params(2000), READY, DEAD_ROWS, worker=True)],
     "next_due": both(lambda _: {}, DUE, 3000),
     "find_expired": both(lambda _: {"most": 1000}, ("tenantqueue_job_expiry",), 3000),
-    "next_schedule": both(lambda _: {}, SCHEDULE_DUE, 3000),
-    "lock_due_schedules": [
-        Case(
-            lambda _: {"most": 100, "now": None},
-            (*SCHEDULE_DUE, *HOT_KEY),
-            3000,
-            settings=ORDERED,
-        ),
-        # there is room for all that are due: the walk stops at those that are not
-        Case(
-            lambda _: {"most": 1000, "now": None},
-            (*SCHEDULE_DUE, *HOT_KEY),
-            3000,
-            settings=ORDERED,
-        ),
-    ],
-    "move_schedules": [
-        Case(
-            lambda _: {
-                "moves": json.dumps([{"id": n, "last_error": "", "failures": 0} for n in (7, 8)])
-            },
-            ("tenantqueue_schedule_pkey",),
-            200,
-        )
-    ],
     "promote_jobs": [
         Case(lambda _: {"most": 1000, "now": None}, DUE, 2000),
         Case(lambda _: {"most": 1000, "now": datetime(2000, 1, 1, tzinfo=UTC)}, DUE, 10),

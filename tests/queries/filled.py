@@ -33,7 +33,7 @@ TABLES = (
     "tenantqueue_taskcontrol, tenantqueue_taskrate, tenantqueue_uniquekey, "
     "tenantqueue_worker, tenantqueue_concurrentjobmonitor, tenantqueue_monitoraddition, "
     "tenantqueue_monitorpace, tenantqueue_figure, tenantqueue_figuretotal, "
-    "tenantqueue_change, tenantqueue_schedule, tenantqueue_apitoken, "
+    "tenantqueue_change, tenantqueue_apitoken, "
     "tenantqueue_idempotencykey"
 )
 COLUMNS = "queue_id, lane, priority, name, source_type, source_method, args"
@@ -300,21 +300,6 @@ TOKENS = (
 )
 """Tokens, and answers of the last 25 hours."""
 
-SCHEDULES = (
-    # each has run: the index has as many dead entries as there are schedules
-    (
-        "INSERT INTO tenantqueue_schedule (name, tenant, task, args, kwargs, queue, kind, "
-        "expression, time_zone, tick_at, next_at, last_job_id) SELECT 'schedule-' || n, '', "
-        "'noop', '[]', '{}', '', 'cron', '* * * * *', '', moment, moment, n FROM "
-        "generate_series(1, 20000) n, LATERAL (SELECT now() - interval '1 day' + "
-        "(n - 50) * interval '1 minute' AS moment) m"
-    ),
-    (
-        "UPDATE tenantqueue_schedule SET tick_at = now() + (id - 200) * interval '1 minute', "
-        "next_at = now() + (id - 200) * interval '1 minute'"
-    ),
-)
-
 
 def fill() -> Filled:
     """Fill the empty tables, with no vacuum, while the statistics say that all is empty."""
@@ -322,7 +307,7 @@ def fill() -> Filled:
     with connection.cursor() as cursor:
         cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY")
         cursor.execute(f"ANALYZE {TABLES}")
-        for statement in (*FILL, *GATED, *FIGURES, TOTALS, *SCHEDULES):
+        for statement in (*FILL, *GATED, *FIGURES, TOTALS):
             cursor.execute(statement)
         month = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         cursor.execute(HISTORY, {"since": month})
@@ -367,7 +352,6 @@ def _set_autovacuum(change: str) -> None:
         "tenantqueue_worker",
         "tenantqueue_concurrentjobmonitor",
         "tenantqueue_change",
-        "tenantqueue_schedule",
         *(leaf.name for leaf in history.list_leaves("default")),
     ]
     with connection.cursor() as cursor:

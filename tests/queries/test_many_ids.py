@@ -30,13 +30,12 @@ WORKER = 7
 TABLES = (
     "tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_uniquekey, tenantqueue_session, "
     "tenantqueue_concurrentjobmonitor, tenantqueue_monitorpace, tenantqueue_taskcontrol, "
-    "tenantqueue_schedule, tenantqueue_worker, tenantqueue_queuerate"
+    "tenantqueue_worker, tenantqueue_queuerate"
 )
 LEFT_EMPTY = (
     "tenantqueue_job_hot",
     "tenantqueue_job_history_default",
     "tenantqueue_uniquekey",
-    "tenantqueue_schedule",
 )
 """Tables that have pages, and are analysed when all of their rows are gone."""
 IDS = list(range(1, MANY + 1))
@@ -128,13 +127,6 @@ WORKERS = (
         "heartbeat_at, queues, exclude_queues, tenants, threads, async_slots, draining, leased) "
         f"OVERRIDING SYSTEM VALUE VALUES ({WORKER}, 'w', 'h', 1, 1, '0', now(), now(), '{{}}', "
         "'{}', '{}', 8, 9, false, false)"
-    ),
-)
-SCHEDULES = (
-    (
-        "INSERT INTO tenantqueue_schedule (id, name, tenant, task, args, kwargs, queue, kind, "
-        "expression, time_zone) OVERRIDING SYSTEM VALUE SELECT n, n, '', 'noop', '[]', '{}', '', "
-        f"'cron', '* * * * *', '' FROM generate_series(1, {MANY}) n"
     ),
 )
 EXCLUSIVE_INSIDE = (
@@ -252,11 +244,6 @@ CASES: dict[str, Many] = {
         {**CREATED, "unique_key": "'key-' || n", "unique_mode": "'until_executed'"},
     ),
     "insert_unique_jobs": Many(NEW, CREATED, KEYS),
-    "move_schedules": Many(
-        {"moves": json.dumps([{"id": n, "last_error": "", "failures": 0} for n in IDS])},
-        CREATED,
-        SCHEDULES,
-    ),
 }
 """What comes behind a name tells cases of one statement apart."""
 
@@ -287,7 +274,7 @@ class Planner:
         self.web.execute(f"TRUNCATE {TABLES} RESTART IDENTITY CASCADE")
         if has_pages:
             with self.web.transaction():
-                insert(self.web, Many({}, CREATED, (*KEYS, *SCHEDULES)))
+                insert(self.web, Many({}, CREATED, KEYS))
                 insert(self.web, Many({}, ENDED))
             for table in LEFT_EMPTY:
                 self.web.execute(f"DELETE FROM {table}")

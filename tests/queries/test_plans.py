@@ -38,7 +38,6 @@ NAMES = {
     "tenantqueue_figure_pkey": "primary key",
     "tenantqueue_tenantqueue_pkey": "primary key",
     "tenantqueue_worker_pkey": "primary key",
-    "tenantqueue_schedule_pkey": "primary key",
     "tenantqueue_session_unique": "unique one of (gate_key, kind)",
 }
 """How head comments call an index, when not by its name."""

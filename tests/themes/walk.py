@@ -17,7 +17,7 @@ from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
 
 from django_tenantqueue.contrib.retention.operations import make_rule
-from django_tenantqueue.contrib.schedules.operations import make_schedule
+from django_tenantqueue.contrib.schedules.services import make_schedule
 from django_tenantqueue.testing import run_commit_hooks
 from tests.browser.test_accessibility import fill
 from tests.testapp.tasks import noop

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, pgettext
 from django.utils.translation import gettext_lazy as _
@@ -18,14 +18,12 @@ from django.utils.translation import gettext_lazy as _
 from ...admin.base import EmptyList, TenantQueueModelAdmin
 from ...admin.filters import TenantFilter
 from ...admin.formats import NOTHING, badge, badges, duration_text, failure_text, moment, unbroken
-from ...admin.links import link_to
+from ...admin.links import job_links
 from ...admin.live_admin import TunedAdmin
 from ...admin.live_forms import SingleTuneForm
 from ...exceptions import TenantQueueError
-from ...models import Job
 from ...status.masking import MASK
-from . import rules as operations
-from . import watches
+from . import services, watches
 from .delivery import enqueue_test
 from .models import Alert, AlertRule
 from .open_alerts import rule_of, visible_alerts
@@ -82,11 +80,9 @@ class KindFilter(admin.SimpleListFilter):
     parameter_name = column = "kind"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        """Return the conditions."""
         return watches.kinds()
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Return the rows of the choice."""
         return queryset.filter(**{self.column: self.value()}) if self.value() else queryset
 
 
@@ -118,11 +114,11 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
     search_help_text = _("A part of the name.")
     ordering = ("tenant", "name")
     actions = ("enable_selected", "disable_selected")
-    tunable = operations.TUNABLE
-    add = staticmethod(operations.add_alert_rule)
+    tunable = services.TUNABLE
+    add = staticmethod(services.add_alert_rule)
     masked = {"webhook_url": "url_shown", "webhook_secret": "secret_shown"}
-    operation = staticmethod(operations.tune_alert_rule)
-    delete = staticmethod(operations.delete_alert_rules)
+    operation = staticmethod(services.tune_alert_rule)
+    delete = staticmethod(services.delete_alert_rules)
     readonly_fields = ("now", "checked", "failure", "created_at")
     fieldsets = (
         (None, {"fields": ("name", "enabled")}),
@@ -155,7 +151,7 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
     def load(self, rows: Any) -> None:
         """Give each rule its open alerts: one statement."""
         ids = [row.pk for row in rows]
-        found = Alert.objects.using(self.using).filter(rule__in=ids, resolved_at__isnull=True)
+        found = Alert.objects.using(self.using).open().filter(rule__in=ids)
         counts = dict(found.order_by().values_list("rule").annotate(Count("pk")))
         for row in rows:
             row.open = counts.get(row.pk, 0)
@@ -177,31 +173,28 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
             text = gettext("The rule has no receiver: set a webhook, an address or the log.")
             self.message_user(request, text, messages.WARNING)
             return
-        shown = [link_to(self.admin_site, request, Job, job.pk, f"#{job.pk}") for job in jobs]
-        links = format_html_join(", ", "{}", ((link,) for link in shown))
+        links = job_links(self.admin_site, request, jobs)
         told = gettext("Test messages are on their way. Jobs:")
         self.message_user(request, format_html("{} {}", told, links), messages.SUCCESS)
 
     @admin.action(permissions=["change"], description=_("Enable selected alert rules"))
     def enable_selected(self, request: HttpRequest, queryset: QuerySet[AlertRule]) -> None:
         """Let rules be checked."""
-        self.switch(request, queryset, "enabled", True, operations.enable_alert_rules)
+        self.switch(request, queryset, "enabled", True, services.enable_alert_rules)
 
     @admin.action(permissions=["change"], description=_("Disable selected alert rules"))
     def disable_selected(self, request: HttpRequest, queryset: QuerySet[AlertRule]) -> None:
         """Let rules be checked no more."""
-        self.switch(request, queryset, "enabled", False, operations.disable_alert_rules)
+        self.switch(request, queryset, "enabled", False, services.disable_alert_rules)
 
     @admin.display(description=_("alert rule"), ordering="name")
     def title(self, row: AlertRule) -> SafeString:
-        """Return its name, its kind, and where it looks."""
         where = " / ".join(part for part in (row.tenant, row.queue, row.task) if part)
         text = f"{row.kind_text} · {where or gettext('everywhere')}"
         return format_html("{}<br><small>{}</small>", row.name, text)
 
     @admin.display(description=_("now"))
     def now(self, row: AlertRule) -> SafeString | str:
-        """Return how many alerts are open, and whether the rule cannot be checked."""
         labels = []
         count = getattr(row, "open", 0)
         if count:
@@ -212,7 +205,6 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
 
     @admin.display(description=_("threshold"))
     def limit(self, row: AlertRule) -> str:
-        """Return the threshold with its unit."""
         match row.watch and row.watch.unit:
             case "seconds":
                 return duration_text(row.least)
@@ -224,28 +216,23 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
 
     @admin.display(description=_("tells"))
     def to(self, row: AlertRule) -> str:
-        """Return whom it tells."""
         parts = [row.shown_url, ", ".join(row.addresses), gettext("log") if row.log else ""]
         return "; ".join(part for part in parts if part) or NOTHING
 
     @admin.display(description=_("last check"), ordering="-checked_at")
     def checked(self, row: AlertRule) -> SafeString | str:
-        """Return when it was checked."""
         return moment(row.checked_at)
 
     @admin.display(description=_("error"))
     def failure(self, row: AlertRule) -> SafeString | str:
-        """Return why it cannot be checked."""
         return failure_text(row.last_error, row.checked_at)
 
     @admin.display(description=_("webhook"))
     def url_shown(self, row: AlertRule) -> str:
-        """Return the address without its path."""
         return row.shown_url or NOTHING
 
     @admin.display(description=_("signing secret"))
     def secret_shown(self, row: AlertRule) -> str:
-        """Return whether there is one."""
         return MASK if row.webhook_secret else NOTHING
 
 
@@ -256,11 +243,9 @@ class OpenFilter(admin.SimpleListFilter):
     parameter_name = "open"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        """Return the choices."""
         return [("yes", pgettext("alert", "open")), ("no", _("resolved"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Alert]) -> QuerySet[Alert]:
-        """Return the alerts of the choice."""
         if self.value() in ("yes", "no"):
             return queryset.filter(resolved_at__isnull=self.value() == "yes")
         return queryset
@@ -291,33 +276,27 @@ class AlertAdmin(TenantQueueModelAdmin[Alert]):
 
     @admin.display(description=_("state"))
     def state(self, alert: Alert) -> SafeString:
-        """Return whether it is open."""
         if alert.resolved_at:
             return badge("held", gettext("resolved"))
         return badge("error", pgettext("alert", "open"))
 
     @admin.display(description=_("rule"))
     def rule_link(self, alert: Alert) -> str:
-        """Return the rule."""
         return rule_of(alert)
 
     @admin.display(description=_("opened"))
     def opened(self, alert: Alert) -> SafeString | str:
-        """Return when it began."""
         return moment(alert.opened_at)
 
     @admin.display(description=_("duration"))
     def lasted(self, alert: Alert) -> SafeString:
-        """Return how long it has lasted."""
         end = alert.resolved_at or timezone.now()
         return unbroken(duration_text(end - alert.opened_at))
 
     @admin.display(description=_("last seen"))
     def seen(self, alert: Alert) -> SafeString | str:
-        """Return when it was seen last."""
         return moment(alert.seen_at)
 
     @admin.display(description=_("told"))
     def told(self, alert: Alert) -> SafeString | str:
-        """Return when the last message told of it."""
         return moment(alert.told_at)

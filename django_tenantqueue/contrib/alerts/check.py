@@ -91,7 +91,7 @@ def _check_alone(fleet: Fleet, rule: AlertRule) -> None:
 def _check(fleet: Fleet, rule: AlertRule) -> None:
     """Open, keep and resolve the alerts of a rule, and enqueue the message that tells it."""
     now, alerts = fleet.now, Alert.objects.using(fleet.using)
-    stored = {alert.key: alert for alert in alerts.filter(rule=rule, resolved_at__isnull=True)}
+    stored = {alert.key: alert for alert in alerts.open().filter(rule=rule)}
     first = islice(find(fleet, rule, stored), MOST_OPEN)
     found = {sighting.key: sighting for sighting in first}
     quiet = rule.is_quiet(now)

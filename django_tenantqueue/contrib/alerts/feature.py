@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 from django.db.models import Model
 from django.http import HttpRequest
@@ -15,9 +14,6 @@ from ...features import Condition, Duty, Feature
 from .models import Alert, AlertRule
 from .settings import AlertSettings
 from .watches import OWN
-
-if TYPE_CHECKING:
-    from ...queries.base import Where
 
 
 class Alerts(Feature):
@@ -31,7 +27,7 @@ class Alerts(Feature):
     def queue_names(self) -> Iterable[str]:
         return [settings_of(AlertSettings).alert_queue]
 
-    def duties(self, look: Callable[[], Where | None]) -> Iterable[Duty]:
+    def duties(self) -> Iterable[Duty]:
         from . import check  # it declares a task, for which features are asked
 
         due = WhenDue(check.seconds_to_next_check, check.check_rules)
@@ -39,21 +35,17 @@ class Alerts(Feature):
         yield Duty("prune_alerts", check.prune_alerts, 600.0, BATCH)
 
     def conditions(self) -> Iterable[Condition]:
-        """Return what only alert rules watch."""
         return OWN
 
     def home_problems(self, request: HttpRequest) -> Iterable[Mapping[str, str]]:
-        """Yield that alerts are open."""
         from .open_alerts import open_alerts  # a worker may have no admin
 
         return open_alerts(request)
 
     def audited(self) -> Mapping[str, type[Model]]:
-        """Return the model of alert rules."""
         return {"alert_rule": AlertRule}
 
     def tenant_tables(self) -> Mapping[type[Model], str]:
-        """Return the tables of alerts and of their rules."""
         return {Alert: "tenant", AlertRule: "tenant"}
 
     def forget_tenant(self, using: str, tenant: str) -> None:

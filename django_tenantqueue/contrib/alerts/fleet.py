@@ -9,7 +9,7 @@ from ...queries.fleet import HeldJobs, list_held
 from ...queries.tasks import TaskWait, list_ready_tasks
 from ...status.amounts import COUNTED_TO, VISITED
 from ...status.conditions import Look
-from .models import COUNTED_JOBS
+from .waiting import COUNTED_JOBS
 
 
 class Fleet(Look):

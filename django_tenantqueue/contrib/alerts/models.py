@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, time
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
@@ -16,15 +15,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ...exceptions import InvalidOption
-from ...features import Condition, Watch, check_installed
+from ...features import Watch, check_installed
 from ...models import columns
 from ...webhooks import SECRET_PREFIX, read_secret
 from ..schedules.recurrence import read_zone
+from .waiting import COUNTED_JOBS
+from .watches import watched
 
 check_installed(__name__)
-
-COUNTED_JOBS = 100_000
-"""Waiting jobs that one rule counts."""
 
 
 class AlertRule(models.Model):
@@ -253,13 +251,6 @@ class AlertRule(models.Model):
             raise ValidationError(errors)
 
 
-def watched() -> Mapping[str, tuple[Condition, Watch]]:
-    """Return what rules may watch, by code."""
-    from . import watches  # they read rules
-
-    return watches.watched()
-
-
 def is_address(url: str) -> bool:
     """Return whether messages can be posted to an address."""
     if not url.isascii() or not url.isprintable() or " " in url:
@@ -275,6 +266,14 @@ def is_address(url: str) -> bool:
         and parts.username is None
         and port != 0
     )
+
+
+class AlertQuerySet(models.QuerySet["Alert"]):
+    """Reads of alerts."""
+
+    def open(self) -> Self:
+        """Return those that are not over."""
+        return self.filter(resolved_at__isnull=True)
 
 
 class Alert(models.Model):
@@ -296,6 +295,8 @@ class Alert(models.Model):
     resolved_at = models.DateTimeField(_("resolved"), null=True)
     told_at = models.DateTimeField(_("told"), null=True)
     pending = models.BooleanField(_("not told yet"), default=True)
+
+    objects = AlertQuerySet.as_manager()
 
     class Meta:
         db_table = "tenantqueue_alert"

@@ -41,9 +41,9 @@ def open_alerts(request: HttpRequest) -> list[dict[str, str]]:
     """Return that alerts are open, to those who may view them."""
     if not may(request, "view", Alert):
         return []
-    rows = Alert.objects.using(get_settings().database).filter(resolved_at__isnull=True)
-    rows = visible_alerts(request, rows).select_related("rule")
-    names = [rule_of(alert) for alert in rows.order_by("rule_id", "key")[:PAGE]]
+    rows = visible_alerts(request, Alert.objects.using(get_settings().database).open())
+    shown = rows.select_related("rule")
+    names = [rule_of(alert) for alert in shown.order_by("rule_id", "key")[:PAGE]]
     if not names:
         return []
     rules = listed_text(list(dict.fromkeys(names)))

@@ -19,10 +19,14 @@ from ...queries.tasks import list_task_line
 from ...status.busy_queues import read_busy
 from ...status.figures import NOTHING, duration_text
 from ...status.held import GATES, cause_text, place_text
-from .models import COUNTED_JOBS, AlertRule
 
 if TYPE_CHECKING:
     from .fleet import Fleet
+    from .models import AlertRule
+
+COUNTED_JOBS = 100_000
+"""Waiting jobs that one rule counts. Halved: where many queues have long backlogs, those with
+shorter waits are found later. Doubled: the leader counts for twice as long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Each read is bounded, and shared by the rules of a check.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -47,10 +47,6 @@ def _since(fleet: Fleet, rule: AlertRule) -> datetime:
     return minute - timedelta(minutes=rule.range_minutes)
 
 
-def _failing(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
-    return _known_first(_failing_tasks(fleet, rule), known)
-
-
 def _failing_tasks(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
     since, queues, share = _since(fleet, rule), _scope(fleet, rule), rule.least / 100
     if queues is None:
@@ -76,10 +72,6 @@ def _failing_tasks(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
             yield Sighting(name, name, text)
 
 
-def _dead(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
-    return _known_first(_deaths(fleet, rule), known)
-
-
 def _deaths(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
     for death in list_deaths(fleet.using, _since(fleet, rule)):
         text = gettext("The worker has died: %s.") % death.cause
@@ -88,10 +80,6 @@ def _deaths(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
 
 def _is_watched(rule: AlertRule, task: str) -> bool:
     return task == rule.task if rule.task else bool(task) and not task.startswith(TASK_PREFIX)
-
-
-def _failed(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
-    return _known_first(_failures(fleet, rule), known)
 
 
 def _failures(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
@@ -131,18 +119,25 @@ def _stopped(fleet: Fleet, rule: AlertRule, kind: str, why: str, text: str) -> I
             yield Sighting(f"{line.tenant} {line.name}", label, text, line.tenant)
 
 
-def _halted(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
-    text = gettext("The session is halted.")
-    return _known_first(_stopped(fleet, rule, "session", "halted", text), known)
+def _halted(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
+    return _stopped(fleet, rule, "session", "halted", gettext("The session is halted."))
 
 
-def _stopped_monitors(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
+def _stopped_monitors(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
     text = gettext("The monitor has stopped after failures.")
-    return _known_first(_stopped(fleet, rule, "monitor", "stopped", text), known)
+    return _stopped(fleet, rule, "monitor", "stopped", text)
 
 
-def _known_first(found: Iterator[Sighting], known: Collection[str]) -> Iterator[Sighting]:
-    return iter(sorted(found, key=lambda sighting: sighting.key not in known))
+Find = Callable[["Fleet", "AlertRule", Collection[str]], Iterator[Sighting]]
+
+
+def _known_first(read: Callable[[Fleet, AlertRule], Iterable[Sighting]]) -> Find:
+    """Return what yields the same, those that have open alerts first."""
+
+    def find(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
+        return iter(sorted(read(fleet, rule), key=lambda sighting: sighting.key not in known))
+
+    return find
 
 
 QUEUE, TASK = "queue", "task"
@@ -163,17 +158,19 @@ OWN = (
         "job_failed",
         Severity.PEOPLE,
         title=_("failed jobs"),
-        watch=Watch(_failed, 1.0, "number", (QUEUE, TASK)),
+        watch=Watch(_known_first(_failures), 1.0, "number", (QUEUE, TASK)),
     ),
 )
 """Conditions that only rules watch."""
 OF_CORE: dict[str, Watch] = {
     Code.QUEUE_LATE: Watch(waiting.too_long, 300.0, "seconds", (QUEUE, TASK)),
     Code.NO_WORKER_TAKES: Watch(waiting.untaken, 60.0, "seconds", (QUEUE, TASK)),
-    Code.TASK_FAILING: Watch(_failing, 100 * FAILING_SHARE, "percent", (QUEUE, TASK)),
-    Code.WORKER_DIED: Watch(_dead, of_tenants=False),
-    Code.SESSION_HALTED: Watch(_halted),
-    Code.MONITOR_STOPPED: Watch(_stopped_monitors),
+    Code.TASK_FAILING: Watch(
+        _known_first(_failing_tasks), 100 * FAILING_SHARE, "percent", (QUEUE, TASK)
+    ),
+    Code.WORKER_DIED: Watch(_known_first(_deaths), of_tenants=False),
+    Code.SESSION_HALTED: Watch(_known_first(_halted)),
+    Code.MONITOR_STOPPED: Watch(_known_first(_stopped_monitors)),
 }
 """How conditions of the core are watched that have a threshold, or many objects."""
 
@@ -215,15 +212,13 @@ def _as_found(condition: Condition) -> Watch | None:
     if look_for is None:
         return None
 
-    def find(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
-        found = []
+    def read(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
         for values in look_for(fleet.seen_by(rule.tenant)):
             of_each = [{**values, "names": name} for name in values.get("names", ())]
             for one in of_each or [dict(values)]:
                 key = one.get("names") or one.get("task") or one.get("duty")
                 text = sentence(condition.fleet, one)
                 label = str(key or condition.title)
-                found.append(Sighting(str(key or condition.code), label, text, rule.tenant))
-        return _known_first(iter(found), known)
+                yield Sighting(str(key or condition.code), label, text, rule.tenant)
 
-    return Watch(find, of_tenants=condition.of_tenants)
+    return Watch(_known_first(read), of_tenants=condition.of_tenants)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 from django.db.models import Model
 from django.utils import timezone
@@ -14,16 +13,13 @@ from .idempotency import prune_idempotency_keys
 from .models import ApiToken, IdempotencyKey
 from .settings import ApiSettings
 
-if TYPE_CHECKING:
-    from ...queries.base import Where
-
 
 class Api(Feature):
     """See features.py for when each method is called."""
 
     settings = ApiSettings
 
-    def duties(self, look: Callable[[], Where | None]) -> Iterable[Duty]:
+    def duties(self) -> Iterable[Duty]:
         yield Duty("prune_requests", prune_idempotency_keys, 60.0, BATCH)
 
     def audited(self) -> Mapping[str, type[Model]]:

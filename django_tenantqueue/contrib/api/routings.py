@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Path, Router
 
 from ...exceptions import RequestRefused
-from ..routing import operations
+from ..routing import services
 from ..routing.models import Routing
 from . import schemas
 from .access import READ, TUNE, Needs, caller_of, check_queue
@@ -26,7 +26,7 @@ def _shown(row: Routing) -> dict[str, Any]:
 @operation(router.get, "/routings", Needs(READ), {200: schemas.RoutingList})
 def list_routings(request: HttpRequest) -> HttpResponse:
     """List routings of the tenant; those of every tenant are not among them."""
-    rows = operations.list_routings(tenant=caller_of(request).tenant)
+    rows = services.list_routings(tenant=caller_of(request).tenant)
     return answer({"items": [_shown(row) for row in rows], "next": None})
 
 
@@ -45,7 +45,7 @@ def set_routing(
     _check_tenant(caller.tenant)
     check_queue(caller.token, changes.queue)
     with caller.acting():
-        row = operations.set_routing(pattern, changes.queue, tenant=caller.tenant)
+        row = services.set_routing(pattern, changes.queue, tenant=caller.tenant)
     return answer(_shown(row))
 
 
@@ -54,10 +54,10 @@ def delete_routing(request: HttpRequest, pattern: Pattern) -> HttpResponse:
     """Delete a routing, and return what it was."""
     caller = caller_of(request)
     _check_tenant(caller.tenant)
-    rows = operations.list_routings(tenant=caller.tenant)
+    rows = services.list_routings(tenant=caller.tenant)
     found = next((row for row in rows if row.pattern == pattern), None)
     with caller.acting():
-        if found is None or not operations.delete_routings([found.pk]):
+        if found is None or not services.delete_routings([found.pk]):
             raise RequestRefused(404, f"There is no routing of {pattern!r}.")
     return answer(_shown(found))
 

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
 from ...exceptions import RequestRefused
-from ..schedules import operations
+from ..schedules import services
 from ..schedules.models import Schedule
 from . import schemas
 from .access import READ, TUNE, Needs, caller_of
@@ -54,5 +54,5 @@ def tune_schedule(
         raise RequestRefused(422, f"Code declares schedule {row_id}: enabled alone can be tuned.")
     caller.check(given)
     with tuning(caller):
-        operations.tune_schedule(row_id, **given)
+        services.tune_schedule(row_id, **given)
     return row_answer(_schedules(request), row_id, _details)

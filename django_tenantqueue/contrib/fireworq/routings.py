@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from ...exceptions import QueueRetired, RequestRefused, UnknownQueue
 from ...text import is_storable
 from ..routing.models import Routing
-from ..routing.operations import list_routings, remove_routing, set_routing
+from ..routing.services import list_routings, remove_routing, set_routing
 from .answers import Caller, answers, as_json, bad_request, check_category, read_body, text
 
 

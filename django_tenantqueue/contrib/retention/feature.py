@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from django.db.models import Model
 
@@ -13,14 +12,11 @@ from .models import RetentionRule
 from .pruning import Pruner
 from .rules import Rules
 
-if TYPE_CHECKING:
-    from ...queries.base import Where
-
 
 class Retention(Feature):
     """See features.py for when each method is called."""
 
-    def duties(self, look: Callable[[], Where | None]) -> Iterable[Duty]:
+    def duties(self) -> Iterable[Duty]:
         pruner = Pruner()
         yield Duty("prune_history", pruner.step, 60.0, pause_after=pruner.rest)
 

@@ -16,7 +16,7 @@ from ...admin.formats import breakable
 from ...admin.live_admin import TunedAdmin
 from ...admin.live_forms import SingleTuneForm, TuneForm
 from ...exceptions import QueueRetired, UnknownQueue
-from . import operations
+from . import services
 from .models import Routing
 
 
@@ -30,7 +30,7 @@ class RoutingListForm(TuneForm):
         tenant = self.instance.tenant if self.instance.pk else self.cleaned_data.get("tenant")  # type: ignore[attr-defined]
         if queue and tenant is not None and "queue" in self.changed_data and not self.errors:
             try:
-                operations.check_queue(tenant, queue)
+                services.check_queue(tenant, queue)
             except (UnknownQueue, QueueRetired) as error:
                 self.add_error("queue", str(error))
         return cleaned
@@ -58,17 +58,17 @@ class RoutingAdmin(TunedAdmin[Routing]):
     )
     list_display = ("title", "queue")
     list_display_links = ("title",)
-    list_editable = operations.TUNABLE
+    list_editable = services.TUNABLE
     list_filter = (TenantFilter,)
     search_fields = ("tenant", "pattern", "queue")
     search_help_text = _("A part of the tenant, of the task or of the queue.")
     ordering = ("tenant", "pattern")
     actions = ()
     fixed = ("tenant", "pattern")
-    tunable = operations.TUNABLE
-    add = staticmethod(operations.add_routing)
-    operation = staticmethod(operations.tune_routing)
-    delete = staticmethod(operations.delete_routings)
+    tunable = services.TUNABLE
+    add = staticmethod(services.add_routing)
+    operation = staticmethod(services.tune_routing)
+    delete = staticmethod(services.delete_routings)
     readonly_fields = ("created_at",)
     fieldsets = (
         (
@@ -81,12 +81,11 @@ class RoutingAdmin(TunedAdmin[Routing]):
                 ),
             },
         ),
-        (_("New jobs"), {"fields": operations.TUNABLE}),
+        (_("New jobs"), {"fields": services.TUNABLE}),
         (_("Now"), {"fields": ("created_at",)}),
     )
 
     @admin.display(description=_("jobs"), ordering="tenant")
     def title(self, routing: Routing) -> SafeString | str:
-        """Return which jobs it is about."""
         tenant = routing.tenant or gettext("every tenant")
         return breakable(f"{tenant} / {routing.pattern}")

@@ -5,11 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from django.db.models import Model
+from django.utils.translation import gettext_lazy as _
 
-from ...features import Condition, Feature
+from ...features import Condition, Feature, Severity
+from ...status.amounts import PAGE
+from ...status.conditions import Look, names
 from . import models
 from .routes import forget_routes, routes_of
-from .troubles import CONDITIONS
+
+
+def _find_retired(look: Look) -> Iterable[Mapping[str, object]]:
+    rows = models.Routing.objects.using(look.using).to_retired()
+    if look.tenants is not None:
+        rows = rows.filter(tenant__in=sorted(look.tenants))
+    return names(str(row) for row in rows[:PAGE])
+
+
+CONDITIONS = (
+    Condition(
+        "routing_retired",
+        Severity.PEOPLE,
+        title=_("routing to a retired queue"),
+        fleet=_("routings to retired queues, whose jobs are rejected: %(names)s"),
+        where="routings",
+        find=_find_retired,
+        of_tenants=True,
+    ),
+)
 
 
 class Routing(Feature):
@@ -20,19 +42,15 @@ class Routing(Feature):
         return routes.queue_of(tenant, name) if routes else None
 
     def conditions(self) -> Iterable[Condition]:
-        """Return that routings send jobs to retired queues."""
         return CONDITIONS
 
     def lists(self) -> Mapping[str, type[Model]]:
-        """Return the list of routings."""
         return {"routings": models.Routing}
 
     def audited(self) -> Mapping[str, type[Model]]:
-        """Return the model of routings."""
         return {"routing": models.Routing}
 
     def tenant_tables(self) -> Mapping[type[Model], str]:
-        """Return the table of routings."""
         return {models.Routing: "tenant"}
 
     def forget(self) -> None:

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ...features import check_installed
+from ...models import TenantQueue
 from ...text import is_storable
 
 check_installed(__name__)
+
+
+class RoutingQuerySet(models.QuerySet["Routing"]):
+    """Reads of routings."""
+
+    def to_retired(self) -> Self:
+        """Return those of a tenant whose queue is retired: jobs that they route are rejected."""
+        retired = TenantQueue.objects.filter(
+            tenant=OuterRef("tenant"), name=OuterRef("queue"), retired=True
+        )
+        return self.exclude(tenant="").filter(Exists(retired))
 
 
 class Routing(models.Model):
@@ -37,6 +51,8 @@ class Routing(models.Model):
         _("queue"), max_length=100, help_text=_("The queue that takes new jobs of that name.")
     )
     created_at = models.DateTimeField(_("created at"), db_default=Now(), editable=False)
+
+    objects = RoutingQuerySet.as_manager()
 
     class Meta:
         db_table = "tenantqueue_routing"

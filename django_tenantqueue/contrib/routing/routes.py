@@ -12,11 +12,12 @@ from time import monotonic
 from django.db import connections
 
 from ...batches import REMEMBERED, REMEMBERED_SECONDS
-from ...queries.enqueue import Route, in_test_case, list_routings
+from ...queries.enqueue import in_test_case
 from ...text import matches
+from .models import Routing
 
 
-def rank_of(route: Route) -> tuple[bool, bool, int, str]:
+def rank_of(route: Routing) -> tuple[bool, bool, int, str]:
     """Return how specific a routing is: the highest that fits decides."""
     return bool(route.tenant), "*" not in route.pattern, len(route.pattern), route.pattern
 
@@ -24,7 +25,7 @@ def rank_of(route: Route) -> tuple[bool, bool, int, str]:
 class Routes:
     """All routings at one moment."""
 
-    def __init__(self, routes: Iterable[Route]) -> None:
+    def __init__(self, routes: Iterable[Routing]) -> None:
         self._routes = sorted(routes, key=rank_of, reverse=True)
         self._queues: dict[tuple[str, str], str | None] = {}
 
@@ -44,7 +45,7 @@ class Routes:
             self._queues[key] = queue
         return queue
 
-    def find(self, tenant: str, name: str) -> Route | None:
+    def find(self, tenant: str, name: str) -> Routing | None:
         """Return the most specific routing that fits."""
         fitting = (
             route
@@ -65,11 +66,11 @@ def routes_of(using: str) -> Routes:
     does it have theirs.
     """
     if in_test_case(connections[using]):
-        return Routes(list_routings(using))
+        return Routes(Routing.objects.using(using).order_by())
     known = _known.get(using)
     if known is not None and monotonic() < known[0]:
         return known[1]
-    found = Routes(list_routings(using))
+    found = Routes(Routing.objects.using(using).order_by())
     _known[using] = (monotonic() + REMEMBERED_SECONDS, found)
     return found
 

@@ -30,18 +30,15 @@ from ...admin.formats import (
     unbroken,
 )
 from ...admin.job_forms import MomentField
-from ...admin.links import job_link, link_to
+from ...admin.links import job_link, job_links
 from ...admin.live_admin import TunedAdmin
 from ...calls.sources import registered_tasks
 from ...exceptions import InvalidOption, TenantQueueError
-from ...models import Job
 from ...status.amounts import NAMED
-from . import operations
-from .forms import CALL, ScheduleForm
-from .masking import masked_schedule
-from .models import Schedule
+from . import services
+from .forms import CALL, ScheduleForm, masked_call
+from .models import LATE, Schedule, ScheduleQuerySet
 from .recurrence import EPOCH, Recurrence, read_zone
-from .troubles import LATE, due_at, failing_schedules, late_schedules
 
 
 class ScheduleTroubleFilter(admin.SimpleListFilter):
@@ -51,16 +48,14 @@ class ScheduleTroubleFilter(admin.SimpleListFilter):
     parameter_name = "trouble"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        """Return the choices."""
         return [("late", _("late")), ("failing", _("failing"))]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> QuerySet[Schedule]:
-        """Return the schedules of the choice."""
+    def queryset(self, request: HttpRequest, queryset: ScheduleQuerySet) -> ScheduleQuerySet:  # type: ignore[override]
         match self.value():
             case "late":
-                return late_schedules(queryset)
+                return queryset.late()
             case "failing":
-                return failing_schedules(queryset)
+                return queryset.failing()
         return queryset
 
 
@@ -101,12 +96,12 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
     search_help_text = _("A part of the name or of the task.")
     ordering = ("tenant", "name")
     actions = ("run_selected", "enable_selected", "disable_selected")
-    tunable = operations.TUNABLE
-    add = staticmethod(operations.add_schedule)
+    tunable = services.TUNABLE
+    add = staticmethod(services.add_schedule)
     masked = {"args": "args_shown", "kwargs": "kwargs_shown"}
-    operation = staticmethod(operations.tune_schedule)
-    delete = staticmethod(operations.delete_schedules)
-    readonly_fields = ("preview", "last_run", "late", "last_failure", "origin", "created_at")
+    operation = staticmethod(services.tune_schedule)
+    delete = staticmethod(services.delete_schedules)
+    readonly_fields = ("preview", "last_run", "late", "last_failure", "source", "created_at")
     fieldsets = (
         (None, {"fields": ("name", "enabled")}),
         (_("What to run"), {"fields": ("task", "args", "kwargs")}),
@@ -128,7 +123,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
                 )
             },
         ),
-        (_("Now"), {"fields": ("last_run", "late", "last_failure", "origin", "created_at")}),
+        (_("Now"), {"fields": ("last_run", "late", "last_failure", "source", "created_at")}),
     )
 
     def get_urls(self) -> list[URLPattern]:
@@ -196,16 +191,13 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
         ids = list(queryset.values_list("pk", flat=True))
         try:
             with transaction.atomic(using=self.using):
-                jobs = operations.run_schedules(ids, using=self.using)
+                jobs = services.run_schedules(ids, using=self.using)
         except (TenantQueueError, DatabaseError, TypeError, ValueError) as error:
             text = gettext("Nothing was enqueued: %s") % error
             self.message_user(request, text, messages.ERROR)
             return
-        shown = [
-            link_to(self.admin_site, request, Job, job.pk, f"#{job.pk}") for job in jobs[:NAMED]
-        ]
         told = ngettext("%d job is enqueued:", "%d jobs are enqueued:", len(jobs)) % len(jobs)
-        links = format_html_join(", ", "{}", ((link,) for link in shown))
+        links = job_links(self.admin_site, request, jobs[:NAMED])
         if jobs:
             self.message_user(request, format_html("{} {}", told, links), messages.SUCCESS)
         if len(ids) > len(jobs):
@@ -215,16 +207,15 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
     @admin.action(permissions=["change"], description=_("Enable selected schedules"))
     def enable_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
         """Let schedules run."""
-        self.switch(request, queryset, "enabled", True, operations.enable_schedules)
+        self.switch(request, queryset, "enabled", True, services.enable_schedules)
 
     @admin.action(permissions=["change"], description=_("Disable selected schedules"))
     def disable_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
         """Let schedules enqueue no more jobs."""
-        self.switch(request, queryset, "enabled", False, operations.disable_schedules)
+        self.switch(request, queryset, "enabled", False, services.disable_schedules)
 
     @admin.display(description=_("schedule"), ordering="name")
     def title(self, row: Schedule) -> SafeString:
-        """Return its name, whose it is, and what it runs."""
         whose = gettext("all tenants") if row.all_tenants else row.tenant or NOTHING
         if row.name == row.task:
             return format_html("{}<br><small>{}</small>", row.name, whose)
@@ -232,12 +223,10 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
 
     @admin.display(description=_("trouble"), empty_value="")
     def trouble(self, row: Schedule) -> SafeString:
-        """Return a label for what is wrong, with the error; nothing for a healthy one."""
         labels = []
         if row.source == Schedule.Source.REMOVED:
             labels.append(badge("held", gettext("no longer declared")))
-        due = due_at(row)
-        if row.enabled and due and due < timezone.now() - LATE:
+        if row.enabled and row.due_at and row.due_at < timezone.now() - LATE:
             labels.append(badge("error", gettext("late")))
         if row.enabled and row.failures:
             labels.append(badge("error", gettext("failing")))
@@ -248,46 +237,35 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
 
     @admin.display(description=_("when"))
     def when(self, row: Schedule) -> SafeString:
-        """Return its times."""
         text = gettext("every %s") % row.expression if row.kind == "interval" else row.expression
         zone = row.time_zone if row.kind != "interval" else ""
         return format_html('<code class="tq-time">{}</code><br><small>{}</small>', text, zone)
 
     @admin.display(description=_("next run"), ordering="next_at")
     def next_run(self, row: Schedule) -> SafeString | str:
-        """Return when it runs next."""
         return moment(row.next_at) if row.enabled else NOTHING
 
     @admin.display(description=_("last run"), ordering="-last_at")
     def last_run(self, row: Schedule) -> SafeString | str:
-        """Return when it ran last, with its job."""
         if row.last_at is None or row.last_job_id is None:
             return moment(row.last_at)
         return format_html("{} <small>{}</small>", moment(row.last_at), job_link(row.last_job_id))
 
     @admin.display(description=_("lateness"), ordering="-lateness_seconds")
     def late(self, row: Schedule) -> SafeString | str:
-        """Return how long after its time it ran last."""
         if row.lateness_seconds is None:
             return NOTHING
         return unbroken(duration_text(row.lateness_seconds))
 
     @admin.display(description=_("error"))
     def last_failure(self, row: Schedule) -> SafeString | str:
-        """Return all of the reason for which its last tick failed, and since when it fails."""
         if not row.last_error:
             return NOTHING
         count = ngettext("%d failure", "%d failures in a row", row.failures) % row.failures
         return format_html("<pre>{}</pre>{}, {}", row.last_error, count, moment(row.last_error_at))
 
-    @admin.display(description=_("source"))
-    def origin(self, row: Schedule) -> str:
-        """Return where it comes from."""
-        return row.get_source_display()
-
     @admin.display(description=_("next runs"))
     def preview(self, row: Schedule) -> SafeString:
-        """Return the next runs; the page keeps them up to date while the times are edited."""
         try:
             runs = next_runs(row.recurrence) if row.expression else []
         except InvalidOption as error:
@@ -298,14 +276,12 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
 
     @admin.display(description=_("positional arguments"))
     def args_shown(self, row: Schedule) -> SafeString:
-        """Return them, masked."""
         return _json_of(row, "args")
 
     @admin.display(description=_("keyword arguments"))
     def kwargs_shown(self, row: Schedule) -> SafeString:
-        """Return them, masked."""
         return _json_of(row, "kwargs")
 
 
 def _json_of(row: Schedule, name: str) -> SafeString:
-    return format_html("<pre>{}</pre>", json_text(masked_schedule(row)[name]))
+    return format_html("<pre>{}</pre>", json_text(masked_call(row)[name]))

@@ -8,8 +8,8 @@ from typing import Any
 
 from ...exceptions import InvalidOption
 from .models import Schedule
-from .operations import stored_call
 from .recurrence import CRON, INTERVAL, ONCE, interval_text
+from .services import stored_call
 
 PERIODIC_TASK = ("django_celery_beat", "PeriodicTask")
 """The model of its rows."""

@@ -1,20 +1,56 @@
-"""Bring rows in line with what code declares: `@task(schedule=…)`."""
+"""What code declares: `@task(schedule=…)` is read and checked, and gets its rows."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from django.core.checks import CheckMessage, Error
 from django.core.exceptions import ValidationError
 from django.db import connections, transaction
 
 from ...calls.sources import registered_tasks
+from ...exceptions import InvalidOption
 from ...queries.locks import KEY, LockKey
 from .models import Schedule
-from .operations import add_schedule, columns_of, write_schedule
+from .recurrence import EPOCH, Cron, Every, Recurrence, read_when
+from .services import add_schedule, columns_of, write_schedule
+
+if TYPE_CHECKING:
+    from ...tasks import Task
 
 logger = logging.getLogger("django_tenantqueue")
+
+
+def read_schedule(task: Task[..., Any], value: Any) -> Cron | Every:
+    """Return the schedule of a task. Raises InvalidOption, and what a wrong call raises."""
+    when = read_when(task.name, value)
+    task.check_call(when.args, when.kwargs)
+    return when
+
+
+def declared_schedules() -> dict[str, Cron | Every]:
+    """Return what the tasks of this process declare, by their names."""
+    schedules = {task.name: task.extra.get("schedule") for task in registered_tasks().values()}
+    return {name: when for name, when in schedules.items() if when is not None}
+
+
+def check_schedules(**kwargs: Any) -> list[CheckMessage]:
+    """E010: the times that a task declares cannot be used."""
+    found: list[CheckMessage] = []
+    for name, when in declared_schedules().items():
+        try:
+            Recurrence(when.kind, when.expression, when.time_zone, EPOCH).check()
+        except InvalidOption as error:
+            found.append(
+                Error(
+                    f"The schedule of task {name} cannot be used: {error}",
+                    hint="Correct the schedule=… of its @task.",
+                    id="tenantqueue.E010",
+                )
+            )
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +69,13 @@ def sync_schedules(using: str, *, whole: bool = False) -> Synced:
     longer declared is disabled and marked; without `whole` only when this process knows its task,
     since another process may declare what is unknown here. One that is declared again is enabled.
     """
-    declared = {
-        task.name: when
-        for task in registered_tasks().values()
-        if (when := task.extra.get("schedule")) is not None
-    }
     added = changed = removed = 0
     with transaction.atomic(using=using):
         with connections[using].cursor() as cursor:
             cursor.execute(f"SELECT pg_advisory_xact_lock({KEY})", [LockKey.SCHEDULES])
         rows = Schedule.objects.using(using).exclude(source=Schedule.Source.ADMIN)
         found = {row.task: row for row in rows.order_by("pk").select_for_update(no_key=True)}
-        for name, when in declared.items():
+        for name, when in declared_schedules().items():
             columns = columns_of(when)
             row = found.pop(name, None)
             if row is None:

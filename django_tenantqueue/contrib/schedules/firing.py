@@ -9,9 +9,13 @@ from __future__ import annotations
 import json
 import logging
 import random
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import connections, transaction
+from django.db.models import F
+from django.db.models.functions import Now
 
 from ...batches import SMALL_BATCH
 from ...calls.arguments import decode_args
@@ -22,12 +26,10 @@ from ...conf import get_settings
 from ...execution.outcome import MOST_DOUBLINGS
 from ...models import Job, TenantQueue
 from ...operations.enqueue import enqueue
-from ...queries.base import Where
+from ...queries.lists import read_in_order
 from ...status.amounts import MESSAGE
 from ...text import clean_text
-from . import queries
 from .models import Schedule
-from .queries import DueSchedule, ScheduleMove
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -35,75 +37,90 @@ GRACE = timedelta(minutes=5)
 """A tick that is fired later than this is missed."""
 RETRY = GRACE / 10
 """Pause after the first failure of a schedule. It doubles up to 32 minutes, or until the tick."""
+WRITTEN = (
+    *("tick_at", "next_at", "after_tenant", "last_at", "last_tick_at", "last_job_id"),
+    *("lateness_seconds", "last_error", "last_error_at", "failures"),
+)
+"""Columns that tell what has become of a tick, and when the schedule is due next."""
+Columns = dict[str, Any]
+"""New values of some of them."""
 
 
 def fire_schedules(using: str, now: datetime | None = None) -> int:
     """Enqueue the jobs of up to SMALL_BATCH due schedules; return how many schedules were due.
 
-    A schedule that fails keeps its error and is tried again; the others go on. `now` is the
+    Locks the schedules; those that another session has locked are left, since an operator edits
+    them. A schedule that fails keeps its error and is tried again; the others go on. `now` is the
     database's clock if None.
     """
     with transaction.atomic(using=using):
-        due = queries.lock_due_schedules(using, most=SMALL_BATCH, now=now)
-        rows = Schedule.objects.using(using).in_bulk([found.id for found in due])
-        moves = _fire_all(using, [(rows[found.id], found) for found in due if found.id in rows])
-        if moves:
-            queries.move_schedules(using, moves)
-    return len(due)
+        due = Schedule.objects.using(using).due(now)
+        with read_in_order(using):
+            rows = list(due.select_for_update(no_key=True, skip_locked=True)[:SMALL_BATCH])
+        for row, columns in zip(rows, _fire_all(using, rows), strict=True):
+            for name, value in columns.items():
+                setattr(row, name, value)
+        # they exist: an upsert sends each row once, where bulk_update() has a CASE for each value
+        Schedule.objects.using(using).bulk_create(
+            rows, update_conflicts=True, unique_fields=("id",), update_fields=WRITTEN
+        )
+    return len(rows)
 
 
-def seconds_to_next_schedule(where: Where) -> float | None:
+def seconds_to_next_schedule(using: str) -> float | None:
     """Return the seconds until the next schedule is due; None: there is none."""
-    return queries.next_schedule(where)
+    planned = Schedule.objects.using(using).planned()
+    left = planned.values_list(F("next_at") - Now(), flat=True).first()
+    return None if left is None else float(left.total_seconds())
 
 
-def _fire_all(using: str, pairs: list[tuple[Schedule, DueSchedule]]) -> list[ScheduleMove]:
+def _fire_all(using: str, rows: Sequence[Schedule]) -> list[Columns]:
     """Fire schedules together; when one of them fails, all anew, each in a savepoint of its own.
 
     Together they need a third of the round trips, and one wake-up.
     """
     try:
         with transaction.atomic(using=using):
-            return [_fire(using, row, due) for row, due in pairs]
+            return [_fire(using, row) for row in rows]
     except Exception:
         raw = connections[using].connection
         if raw is None or raw.closed:
             raise
-    return [_fire_alone(using, row, due) for row, due in pairs]
+    return [_fire_alone(using, row) for row in rows]
 
 
-def _fire_alone(using: str, row: Schedule, due: DueSchedule) -> ScheduleMove:
+def _fire_alone(using: str, row: Schedule) -> Columns:
     try:
         with transaction.atomic(using=using):
-            return _fire(using, row, due)
+            return _fire(using, row)
     except Exception as error:  # noqa: BLE001 - whatever the task's code and the database raise
-        return _failed(row, due.now, error)
+        logger.warning("schedule %s (%s) failed: %s", row.pk, row, error)
+        return {"next_at": _next_try(row), **_failure(row, _text(error))}
 
 
-def _fire(using: str, row: Schedule, due: DueSchedule) -> ScheduleMove:
-    tick, following = _choose(row, due)
+def _fire(using: str, row: Schedule) -> Columns:
+    tick, following = _choose(row)
     if tick is None:
-        return _move(row, following, error=row.last_error)
+        return _passed(row, following)
     if row.all_tenants:
-        return _fire_for_tenants(using, row, due.now, tick, following)
-    job = enqueue_tick(using, row, tick)
-    return _move(row, following, now=due.now, tick=tick, job=job)
+        return _fire_for_tenants(using, row, tick, following)
+    return _fired(row, tick, following, enqueue_tick(using, row, tick))
 
 
-def _choose(row: Schedule, due: DueSchedule) -> tuple[datetime | None, datetime | None]:
+def _choose(row: Schedule) -> tuple[datetime | None, datetime | None]:
     """Return the tick to enqueue a job for, if any, and the one that follows."""
     tick, recurrence = row.tick_at, row.recurrence
     assert tick is not None
     if row.after_tenant is not None:  # in the middle of it
         return tick, recurrence.next(tick)
-    if row.overlap == Schedule.Overlap.SKIP and due.is_running:
-        return None, recurrence.next(max(tick, due.now))
+    if row.overlap == Schedule.Overlap.SKIP and row.running_job_id is not None:
+        return None, recurrence.next(max(tick, row.now))
     if row.catch_up == Schedule.CatchUp.ALL:
         return tick, recurrence.next(tick)
-    latest = recurrence.latest(tick, due.now)
+    latest = recurrence.latest(tick, row.now)
     jitter = timedelta(seconds=row.jitter_seconds)
     assert row.next_at is not None
-    late = due.now - (row.next_at if latest == tick else latest + jitter)
+    late = row.now - (row.next_at if latest == tick else latest + jitter)
     if row.catch_up == Schedule.CatchUp.ONCE or late <= GRACE:
         return latest, recurrence.next(latest)
     return None, recurrence.next(latest)
@@ -139,8 +156,8 @@ def tenants_of_queue(using: str, row: Schedule, most: int) -> list[str]:
 
 
 def _fire_for_tenants(
-    using: str, row: Schedule, now: datetime, tick: datetime, following: datetime | None
-) -> ScheduleMove:
+    using: str, row: Schedule, tick: datetime, following: datetime | None
+) -> Columns:
     """Enqueue the jobs of the next tenants. What fails for one of them is noted, not repeated."""
     tenants = tenants_of_queue(using, row, SMALL_BATCH)
     job, error = None, "" if row.after_tenant is None else row.last_error
@@ -148,52 +165,46 @@ def _fire_for_tenants(
         try:
             with transaction.atomic(using=using):
                 job = enqueue_tick(using, row, tick, tenant)
-        except Exception as failure:  # noqa: BLE001 - see _fire()
+        except Exception as failure:  # noqa: BLE001 - see _fire_alone()
             error = _text(failure, f"tenant {tenant!r}: ")
             logger.warning("schedule %s failed for %s", row.pk, error)
+    columns = _fired(row, tick, following, job)
+    if error:
+        columns |= _failure(row, error)
     if len(tenants) == SMALL_BATCH:
-        return ScheduleMove(
-            row.pk,
-            tick_at=tick,
-            next_at=row.next_at,
-            after_tenant=tenants[-1],
-            last_at=now,
-            last_tick_at=tick,
-            last_job_id=None if job is None else job.pk,
-            last_error=error,
-            last_error_at=now if error else None,
-            failures=row.failures,
-        )
-    failed_at = now if error else None
-    return _move(row, following, now=now, tick=tick, job=job, error=error, failed_at=failed_at)
+        columns |= {
+            "tick_at": tick,
+            "next_at": row.next_at,
+            "after_tenant": tenants[-1],
+            "lateness_seconds": row.lateness_seconds,
+            "failures": row.failures,
+        }
+    return columns
 
 
-def _move(
-    row: Schedule,
-    following: datetime | None,
-    *,
-    now: datetime | None = None,
-    tick: datetime | None = None,
-    job: Job | None = None,
-    error: str = "",
-    failed_at: datetime | None = None,
-) -> ScheduleMove:
+def _passed(row: Schedule, following: datetime | None) -> Columns:
+    """Return the columns of a schedule whose next tick is `following`."""
+    return {"tick_at": following, "next_at": next_look(row, following), "after_tenant": None}
+
+
+def _fired(row: Schedule, tick: datetime, following: datetime | None, job: Job | None) -> Columns:
+    """Return the columns of a schedule that has run; None is the job of no tenant."""
     planned = tick if row.failures or row.tick_at != tick else row.next_at
-    late = None
-    if now is not None and planned is not None:
-        late = max(0.0, (now - planned).total_seconds())
-    return ScheduleMove(
-        row.pk,
-        tick_at=following,
-        next_at=next_look(row, following),
-        last_at=now,
-        last_tick_at=tick,
-        last_job_id=None if job is None else job.pk,
-        lateness_seconds=late,
-        last_error=error,
-        last_error_at=failed_at or (row.last_error_at if error else None),
-        failures=row.failures + 1 if failed_at else row.failures if error else 0,
-    )
+    assert planned is not None
+    return {
+        **_passed(row, following),
+        "last_at": row.now,
+        "last_tick_at": tick,
+        "last_job_id": row.last_job_id if job is None else job.pk,
+        "lateness_seconds": max(0.0, (row.now - planned).total_seconds()),
+        "last_error": "",
+        "last_error_at": None,
+        "failures": 0,
+    }
+
+
+def _failure(row: Schedule, text: str) -> Columns:
+    return {"last_error": text, "last_error_at": row.now, "failures": row.failures + 1}
 
 
 def next_look(row: Schedule, tick: datetime | None) -> datetime | None:
@@ -203,24 +214,15 @@ def next_look(row: Schedule, tick: datetime | None) -> datetime | None:
     return tick + timedelta(seconds=random.uniform(0.0, row.jitter_seconds))
 
 
-def _failed(row: Schedule, now: datetime, error: Exception) -> ScheduleMove:
-    """Return the move of a schedule whose tick is tried again."""
-    logger.warning("schedule %s (%s) failed: %s", row.pk, row, error)
-    pause = RETRY * 2 ** min(row.failures, MOST_DOUBLINGS)
+def _next_try(row: Schedule) -> datetime:
+    """Return when the tick of a schedule that has failed is tried again."""
+    pause: timedelta = RETRY * 2 ** min(row.failures, MOST_DOUBLINGS)
+    again = row.now + pause
     try:
-        following = row.recurrence.next(now)
+        following = row.recurrence.next(row.now)
     except Exception:  # noqa: BLE001 - the expression itself may be what is wrong
         following = None
-    again = now + pause if following is None else min(now + pause, max(following, now + RETRY))
-    return ScheduleMove(
-        row.pk,
-        tick_at=row.tick_at,
-        next_at=again,
-        after_tenant=row.after_tenant,
-        last_error=_text(error),
-        last_error_at=now,
-        failures=row.failures + 1,
-    )
+    return again if following is None else min(again, max(following, row.now + RETRY))
 
 
 def _text(error: Exception, before: str = "") -> str:

@@ -15,13 +15,27 @@ from ...admin.job_again import UNREADABLE
 from ...admin.live_forms import SingleTuneForm
 from ...calls.arguments import check_entered, check_storable, decode_args
 from ...calls.sources import describe_named
-from ...exceptions import UnknownTask
-from ...status.masking import MASK
-from .masking import masked_schedule
+from ...exceptions import TenantQueueError, UnknownTask
+from ...status.masking import MASK, Mask, mask_of
 from .models import Schedule
 
 CALL = ("args", "kwargs")
 """The arguments."""
+
+
+def masked_call(row: Schedule) -> dict[str, Any]:
+    """Return the arguments of a schedule without what is secret in them.
+
+    All are hidden when the task is not known here: its row does not say which of them are secret.
+    """
+    call = {"args": row.args, "kwargs": row.kwargs}
+    try:
+        source, _task = describe_named(row.task)
+        mask = mask_of(source.source_type, "", source.source_method, call)
+    except TenantQueueError:
+        mask = Mask(True, frozenset(), ())
+    hidden = mask.call(call)
+    return hidden if isinstance(hidden, dict) else dict.fromkeys(CALL, MASK)
 
 
 class CallField(forms.JSONField):
@@ -79,7 +93,7 @@ class ScheduleForm(SingleTuneForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._shown_call = masked_schedule(cast("Schedule", self.instance))
+        self._shown_call = masked_call(cast("Schedule", self.instance))
         for name in CALL:
             if name in self.fields:
                 self.initial[name] = self._shown_call[name]
@@ -146,5 +160,5 @@ class ScheduleForm(SingleTuneForm):
     def _refuse(self, name: str, shown: Any, now: Any, wanted: Any) -> None:
         if name in CALL:
             row = Schedule(task=cast("Schedule", self.instance).task, **{name: now})
-            shown, now = json_text(shown), json_text(masked_schedule(row)[name])
+            shown, now = json_text(shown), json_text(masked_call(row)[name])
         super()._refuse(name, shown, now, wanted)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+from typing import Self
+
 from django.core.exceptions import ValidationError
 from django.core.validators import (
     MaxValueValidator,
@@ -9,19 +12,72 @@ from django.core.validators import (
     ProhibitNullCharactersValidator,
 )
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import (
+    Case,
+    DurationField,
+    ExpressionWrapper,
+    F,
+    OuterRef,
+    Q,
+    Subquery,
+    Value,
+    When,
+)
 from django.db.models.functions import Now
+from django.db.models.lookups import LessThan
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from ...calls.arguments import check_storable
 from ...calls.sources import check_nameable
 from ...exceptions import InvalidArgument, InvalidOption, NotAllowed
 from ...features import check_installed
-from ...models import columns
+from ...models import Job, columns
 from ...states import Priority
+from ...status.amounts import LATE_SECONDS
 from .recurrence import CRON, EPOCH, INTERVAL, LONGEST_EXPRESSION, ONCE, Recurrence
 
 check_installed(__name__)
+
+LATE = timedelta(seconds=LATE_SECONDS)
+
+
+class ScheduleQuerySet(models.QuerySet["Schedule"]):
+    """Reads that operators and maintenance need."""
+
+    def planned(self) -> Self:
+        """Return those that run by themselves, the earliest first."""
+        # not redundant: it is the condition of the index
+        return self.filter(enabled=True, next_at__isnull=False).order_by("next_at", "id")
+
+    def due(self, now: datetime | None = None) -> Self:
+        """Return those whose time has come, each with `now` and `running_job_id`.
+
+        `now` is the database's clock if None. With clock_timestamp() all schedules would be read.
+        """
+        moment = Now() if now is None else Value(now)
+        # no EXISTS: the planner might collect all unfinished jobs for it
+        running = Job.objects.unfinished().filter(pk=OuterRef("last_job_id")).values("pk")
+        rows = self.planned().filter(next_at__lte=moment)
+        return rows.annotate(now=moment, running_job_id=Subquery(running[:1]))
+
+    def late(self, by: timedelta = LATE) -> Self:
+        """Return those that should have run longer ago, the latest ones first.
+
+        A failure puts off the next try, but not the tick.
+        """
+        jitter = ExpressionWrapper(
+            F("jitter_seconds") * Value(timedelta(seconds=1)), output_field=DurationField()
+        )
+        due = Case(When(failures__gt=0, then=F("tick_at") + jitter), default=F("next_at"))
+        before = timezone.now() - by
+        # not redundant: rows that may be late are found by their indexes
+        may_be_late = Q(next_at__lt=before) | Q(failures__gt=0)
+        return self.planned().filter(may_be_late, LessThan(due, before)).order_by(due)
+
+    def failing(self) -> Self:
+        """Return the enabled ones that failed at their last tick."""
+        return self.filter(failures__gt=0, enabled=True)
 
 
 class Schedule(models.Model):
@@ -149,6 +205,13 @@ class Schedule(models.Model):
     last_error_at = models.DateTimeField(_("failed at"), null=True, editable=False)
     failures = models.IntegerField(_("failures in a row"), default=0, db_default=0, editable=False)
 
+    now: datetime
+    """The database's clock, of a row of ScheduleQuerySet.due()."""
+    running_job_id: int | None
+    """The last job if it has not ended, of a row of ScheduleQuerySet.due()."""
+
+    objects = ScheduleQuerySet.as_manager()
+
     class Meta:
         db_table = "tenantqueue_schedule"
         verbose_name = _("schedule")
@@ -220,6 +283,13 @@ class Schedule(models.Model):
             starts_at=self.starts_at,
             ends_at=self.ends_at,
         )
+
+    @property
+    def due_at(self) -> datetime | None:
+        """When it should run, or should have run: see ScheduleQuerySet.late()."""
+        if self.failures and self.tick_at is not None:
+            return self.tick_at + timedelta(seconds=self.jitter_seconds)
+        return self.next_at
 
     def clean(self) -> None:
         """Check what belongs together, and names; raise ValidationError."""

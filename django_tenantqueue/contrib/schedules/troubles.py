@@ -3,62 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from django.db.models import (
-    Case,
-    DurationField,
-    ExpressionWrapper,
-    F,
-    Q,
-    QuerySet,
-    Value,
-    When,
-)
-from django.db.models.lookups import LessThan
-from django.utils import timezone
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from ...features import Condition, Scope, Severity, Sighting, Watch
-from ...status.amounts import COUNTED_TO, LATE_SECONDS, LINE, PAGE
+from ...status.amounts import COUNTED_TO, LINE, PAGE
 from ...status.conditions import Look, names
 from ...status.figures import rough_text
 from ...text import clean_text
-from .models import Schedule
-
-LATE = timedelta(seconds=LATE_SECONDS)
+from .models import LATE, Schedule, ScheduleQuerySet
 
 
-def due_at(row: Schedule) -> datetime | None:
-    """Return when a schedule should run, or should have run; see late_schedules()."""
-    if row.failures and row.tick_at is not None:
-        return row.tick_at + timedelta(seconds=row.jitter_seconds)
-    return row.next_at
-
-
-def late_schedules(rows: QuerySet[Schedule], by: timedelta = LATE) -> QuerySet[Schedule]:
-    """Return those that should have run longer ago, the latest ones first.
-
-    A failure puts off the next try, but not the tick.
-    """
-    jitter = ExpressionWrapper(
-        F("jitter_seconds") * Value(timedelta(seconds=1)), output_field=DurationField()
-    )
-    due = Case(When(failures__gt=0, then=F("tick_at") + jitter), default=F("next_at"))
-    before = timezone.now() - by
-    # not redundant: rows that may be late are found by their indexes
-    may_be_late = Q(next_at__lt=before) | Q(failures__gt=0)
-    late = rows.filter(may_be_late, LessThan(due, before), enabled=True, next_at__isnull=False)
-    return late.order_by(due)
-
-
-def failing_schedules(rows: QuerySet[Schedule]) -> QuerySet[Schedule]:
-    """Return the enabled ones that failed at their last tick."""
-    return rows.filter(failures__gt=0, enabled=True)
-
-
-def _rows(look: Look) -> QuerySet[Schedule]:
+def _rows(look: Look) -> ScheduleQuerySet:
     rows = Schedule.objects.using(look.using)
     if look.tenants is None:
         return rows
@@ -67,16 +25,15 @@ def _rows(look: Look) -> QuerySet[Schedule]:
 
 def _watch_late(look: Look, rule: Scope, known: Collection[str]) -> Iterator[Sighting]:
     by = max(LATE, timedelta(seconds=rule.least))
-    for row in _in_scope(rule, late_schedules(Schedule.objects.using(look.using), by), known):
-        due = due_at(row)
-        assert due is not None
-        late = rough_text((look.now - due).total_seconds())
+    for row in _in_scope(rule, Schedule.objects.using(look.using).late(by), known):
+        assert row.due_at is not None
+        late = rough_text((look.now - row.due_at).total_seconds())
         text = gettext("It is late by %s.") % late
         yield Sighting(str(row.pk), str(row), text, row.tenant)
 
 
 def _watch_failing(look: Look, rule: Scope, known: Collection[str]) -> Iterator[Sighting]:
-    rows = failing_schedules(Schedule.objects.using(look.using)).filter(failures__gte=rule.least)
+    rows = Schedule.objects.using(look.using).failing().filter(failures__gte=rule.least)
     for row in _in_scope(rule, rows.order_by("last_error_at"), known):
         text = ngettext(
             "It failed %(count)s time: %(error)s",
@@ -86,7 +43,7 @@ def _watch_failing(look: Look, rule: Scope, known: Collection[str]) -> Iterator[
         yield Sighting(str(row.pk), str(row), text, row.tenant)
 
 
-def _in_scope(rule: Scope, rows: QuerySet[Schedule], known: Collection[str]) -> list[Schedule]:
+def _in_scope(rule: Scope, rows: ScheduleQuerySet, known: Collection[str]) -> list[Schedule]:
     scope = {name: getattr(rule, name) for name in ("tenant", "queue", "task")}
     rows = rows.filter(**{name: value for name, value in scope.items() if value})
     found = [*rows.filter(pk__in=[int(key) for key in known]), *rows[:COUNTED_TO]]
@@ -101,7 +58,7 @@ CONDITIONS = (
         fleet=_("late schedules: %(names)s"),
         where="schedules",
         filter="trouble=late",
-        find=lambda look: names(str(row) for row in late_schedules(_rows(look))[:PAGE]),
+        find=lambda look: names(str(row) for row in _rows(look).late()[:PAGE]),
         of_tenants=True,
         watch=Watch(_watch_late, 60.0, "seconds", ("queue", "task")),
     ),
@@ -113,7 +70,7 @@ CONDITIONS = (
         where="schedules",
         filter="trouble=failing",
         find=lambda look: names(
-            str(row) for row in failing_schedules(_rows(look)).order_by("last_error_at")[:PAGE]
+            str(row) for row in _rows(look).failing().order_by("last_error_at")[:PAGE]
         ),
         of_tenants=True,
         watch=Watch(_watch_failing, 3.0, "number", ("queue", "task")),

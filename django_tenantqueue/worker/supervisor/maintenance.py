@@ -78,7 +78,7 @@ class Maintenance:
             Duty("drop_history", maintain.drop_history, 600.0),
         ]
         for duties in hooks(Feature.duties):
-            self._duties += duties(lambda: self._look)
+            self._duties += duties()
 
     def run_once(self) -> float:
         """Do what is due; return the seconds until the next look."""

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
-from django_tenantqueue.contrib.alerts.rules import (
+from django_tenantqueue.contrib.alerts.services import (
     disable_alert_rules,
     enable_alert_rules,
     make_alert_rule,

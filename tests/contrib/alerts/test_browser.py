@@ -11,7 +11,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
-from django_tenantqueue.contrib.alerts.rules import make_alert_rule, tune_alert_rule
+from django_tenantqueue.contrib.alerts.services import make_alert_rule, tune_alert_rule
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations.actor import acting_as
 from tests.process.receivers import SECRET

@@ -27,7 +27,7 @@ from schemathesis.specs.openapi.checks import (
 
 from django_tenantqueue.contrib.api.tokens import create_token
 from django_tenantqueue.contrib.routing.models import Routing
-from django_tenantqueue.contrib.routing.operations import set_routing
+from django_tenantqueue.contrib.routing.services import set_routing
 from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.models import ConcurrentJobMonitor, Job, Session, TenantQueue
 from tests.factories import make_job, make_jobs, make_queue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from django_tenantqueue.contrib.routing.operations import set_routing
+from django_tenantqueue.contrib.routing.services import set_routing
 from django_tenantqueue.models import Job
 from django_tenantqueue.testing import run_pending
 from tests.contrib.http.conftest import Endpoint

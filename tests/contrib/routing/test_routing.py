@@ -11,15 +11,15 @@ from django.db import IntegrityError, connection, transaction
 from django.test import override_settings
 
 from django_tenantqueue import ConcurrentJobMonitor, delay, task
-from django_tenantqueue.contrib.routing import operations as routing
+from django_tenantqueue.contrib.routing import services as routing
 from django_tenantqueue.contrib.routing.models import Routing
-from django_tenantqueue.contrib.routing.operations import (
+from django_tenantqueue.contrib.routing.routes import Routes
+from django_tenantqueue.contrib.routing.services import (
     list_routings,
     remove_routing,
     set_routing,
     tune_routing,
 )
-from django_tenantqueue.contrib.routing.routes import Routes
 from django_tenantqueue.exceptions import InvalidOption, QueueRetired, UnknownQueue
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations.again import enqueue_again

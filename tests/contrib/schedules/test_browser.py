@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from django_tenantqueue.contrib.schedules.firing import fire_schedules
 from django_tenantqueue.contrib.schedules.models import Schedule
-from django_tenantqueue.contrib.schedules.operations import make_schedule, run_schedules
+from django_tenantqueue.contrib.schedules.services import make_schedule, run_schedules
 from django_tenantqueue.models import Job
 from tests.testapp.tasks import echo, noop
 

@@ -14,7 +14,7 @@ from django_tenantqueue import (
     task,
 )
 from django_tenantqueue.calls import sources
-from django_tenantqueue.contrib.schedules.checks import check_schedules
+from django_tenantqueue.contrib.schedules.declared import check_schedules
 from django_tenantqueue.exceptions import (
     InvalidOption,
 )

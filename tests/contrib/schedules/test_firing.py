@@ -14,8 +14,8 @@ from django.test.utils import CaptureQueriesContext
 from django_tenantqueue.calls.arguments import Placeholder
 from django_tenantqueue.contrib.schedules import firing
 from django_tenantqueue.contrib.schedules.firing import fire_schedules, seconds_to_next_schedule
-from django_tenantqueue.contrib.schedules.models import Schedule
-from django_tenantqueue.contrib.schedules.operations import make_schedule, tune_schedule
+from django_tenantqueue.contrib.schedules.models import Schedule, ScheduleQuerySet
+from django_tenantqueue.contrib.schedules.services import make_schedule, tune_schedule
 from django_tenantqueue.models import Job, TenantQueue
 from django_tenantqueue.operations.room import forget_rooms
 from django_tenantqueue.testing import run_pending, travel
@@ -291,7 +291,7 @@ def test_hook_that_raises_leaves_no_job(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_nothing_is_fired_when_the_leader_dies_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [scheduled() for _ in range(3)]
-    monkeypatch.setattr(firing.queries, "move_schedules", killed)
+    monkeypatch.setattr(ScheduleQuerySet, "bulk_create", killed)
 
     with pytest.raises(KeyboardInterrupt):
         fire_schedules("default", NOON)
@@ -303,7 +303,7 @@ def test_nothing_is_fired_when_the_leader_dies_in_it(monkeypatch: pytest.MonkeyP
     assert all(again(row).last_job_id for row in rows)
 
 
-def killed(*args: Any) -> None:
+def killed(*args: Any, **kwargs: Any) -> None:
     raise KeyboardInterrupt
 
 

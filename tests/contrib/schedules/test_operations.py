@@ -15,7 +15,7 @@ from django_tenantqueue.calls import sources
 from django_tenantqueue.contrib.schedules.declared import Synced, sync_schedules
 from django_tenantqueue.contrib.schedules.firing import fire_schedules
 from django_tenantqueue.contrib.schedules.models import Schedule
-from django_tenantqueue.contrib.schedules.operations import (
+from django_tenantqueue.contrib.schedules.services import (
     delete_schedules,
     disable_schedules,
     enable_schedules,

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from django_tenantqueue.management.database import acting_as_shell_user, jobs_database
 from django_tenantqueue.management.printing import PrintingCommand
 
-from ... import operations
+from ... import services
 from ...models import Routing
 
 COLUMNS = ("id", "tenant", "pattern", "queue")
@@ -41,13 +41,13 @@ class Command(PrintingCommand):
             raise CommandError("give: list | set PATTERN QUEUE | remove PATTERN")
         tenant = options["tenant"]
         if action == "list":
-            self._print(operations.list_routings(tenant=tenant, using=using), options)
+            self._print(services.list_routings(tenant=tenant, using=using), options)
             return
         with acting_as_shell_user():
             if action == "set":
-                row = operations.set_routing(pattern, queue, tenant=tenant or "", using=using)
+                row = services.set_routing(pattern, queue, tenant=tenant or "", using=using)
                 self._print([row], options)
-            elif not operations.remove_routing(pattern, tenant=tenant or "", using=using):
+            elif not services.remove_routing(pattern, tenant=tenant or "", using=using):
                 raise CommandError(f"there is no routing of {pattern!r} for tenant {tenant!r}")
             elif self.wants_json(options):
                 self._print([], options)

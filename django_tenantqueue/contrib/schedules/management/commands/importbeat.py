@@ -14,7 +14,7 @@ from django_tenantqueue.management.database import acting_as_shell_user, jobs_da
 
 from ...beat import PERIODIC_TASK, read_periodic_task
 from ...models import Schedule
-from ...operations import add_schedule
+from ...services import add_schedule
 
 
 class Command(BaseCommand):

@@ -30,27 +30,15 @@ from .models import Schedule
 from .recurrence import ONCE, Cron, Every, read_when
 
 TUNABLE = (
-    "name",
-    "tenant",
-    "all_tenants",
-    "task",
-    "args",
-    "kwargs",
-    "queue",
-    "priority",
-    "kind",
-    "expression",
-    "time_zone",
-    "jitter_seconds",
-    "catch_up",
-    "overlap",
-    "starts_at",
-    "ends_at",
-    "enabled",
+    *("name", "tenant", "all_tenants", "task", "args", "kwargs", "queue", "priority"),
+    *("kind", "expression", "time_zone", "jitter_seconds", "catch_up", "overlap"),
+    *("starts_at", "ends_at", "enabled"),
 )
 """Columns of a schedule that operators change."""
 HIDDEN = ("args", "kwargs")
 """Columns whose values no entry of the audit trail has: they may be secret."""
+TIMES = ("kind", "expression", "time_zone", "jitter_seconds", "starts_at", "ends_at")
+"""Columns that decide when a schedule is due."""
 
 
 def make_schedule(
@@ -151,24 +139,16 @@ def write_schedule(using: str, row: Schedule, changes: Mapping[str, Any]) -> Non
         row.full_clean(exclude=("id", "created_at"))
     if not changed:
         return
-    after = {name: getattr(row, name) for name in changes}
     if changed & set(TIMES):
         set_next(row)
     elif row.failures and row.tick_at is not None:
         row.next_at = timezone.now()  # what was mended is tried at once
     row.save(using=using, update_fields=[*changed, "tick_at", "next_at", "after_tenant"])
-    hidden = sorted(changed & set(HIDDEN))
-    shown = Edit(
-        {n: before[n] for n in changed if n not in HIDDEN},
-        {n: after[n] for n in changed if n not in HIDDEN},
-    )
-    if hidden:
-        shown = Edit(shown.before, {**shown.after, "arguments": hidden})
-    record_edits(using, [row], [shown])
-
-
-TIMES = ("kind", "expression", "time_zone", "jitter_seconds", "starts_at", "ends_at")
-"""Columns that decide when a schedule is due."""
+    shown = changed.difference(HIDDEN)
+    after = {name: getattr(row, name) for name in shown}
+    if hidden := sorted(changed - shown):
+        after["arguments"] = hidden
+    record_edits(using, [row], [Edit({name: before[name] for name in shown}, after)])
 
 
 def enable_schedules(ids: Ids, *, using: str | None = None) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from django.db import transaction
@@ -10,11 +10,19 @@ from django.utils import timezone
 
 from ...conf import alias_of
 from ...exceptions import InvalidOption
-from ...models import Change
-from ...operations.changes import Edit, record_edits, record_rows
-from ...operations.tuning import Ids, check_columns, delete_rows, ids_of, row_of, switch_rows
+from ...operations.changes import Edit, record_edits
+from ...operations.tuning import (
+    Ids,
+    add_row,
+    check_columns,
+    delete_rows,
+    ids_of,
+    row_of,
+    switch_rows,
+)
 from ...status.masking import MASK
-from .models import Alert, AlertRule, watched
+from .models import Alert, AlertRule
+from .watches import watched
 
 TUNABLE = (
     *("name", "kind", "threshold", "range_minutes", "tenant", "queue", "task"),
@@ -49,11 +57,7 @@ def add_alert_rule(row: AlertRule, *, using: str | None = None) -> None:
     alias = alias_of(using)
     row._state.db = alias
     row.full_clean(exclude=("id", "created_at", "next_at"))
-    with transaction.atomic(using=alias):
-        row.save(using=alias, force_insert=True)
-        values = _shown({name: getattr(row, name) for name in TUNABLE}, row.shown_url)
-        given = {n: v for n, v in values.items() if v not in (None, "", False)}
-        record_rows(alias, Change.Action.ADD, [row], Edit({}, given))
+    add_row(alias, row, TUNABLE, _secrets(row))
 
 
 def tune_alert_rule(rule_id: int, *, using: str | None = None, **changes: Any) -> None:
@@ -69,45 +73,36 @@ def tune_alert_rule(rule_id: int, *, using: str | None = None, **changes: Any) -
         _check_kind(changes["kind"])
     with transaction.atomic(using=alias):
         row = row_of(AlertRule.objects.using(alias).select_for_update(no_key=True), rule_id)
-        before = {name: getattr(row, name) for name in changes}
-        changed = Edit(before, changes).changed()
+        changed = [name for name, value in changes.items() if getattr(row, name) != value]
         if not changed:
             return
-        old_url = row.shown_url
-        for name, value in changes.items():
-            setattr(row, name, value)
+        old = _shown(row, changed)
+        for name in changed:
+            setattr(row, name, changes[name])
         row.full_clean(exclude=("id", "created_at", "next_at"))
         row.next_at = timezone.now()
         row.save(using=alias, update_fields=[*changed, "next_at"])
         if not row.enabled or "kind" in changed:
             _resolve(alias, [row.pk])
-        record_edits(alias, [row], [_edit(before, changes, changed, old_url, row.shown_url)])
+        new = _shown(row, changed)
+        unseen = {name: f"{new[name]} (new)" for name in changed if old[name] == new[name]}
+        record_edits(alias, [row], [Edit(old, new | unseen)])
 
 
-def _edit(
-    before: Mapping[str, Any],
-    after: Mapping[str, Any],
-    changed: set[str],
-    old_url: str,
-    new_url: str,
-) -> Edit:
-    """Return what an entry of the audit trail says: that a secret is new, but not what it is."""
-    old = _shown({name: before[name] for name in changed}, old_url)
-    new = _shown({name: after[name] for name in changed}, new_url)
-    hidden = [name for name in changed if old[name] == new[name]]
-    return Edit(old, {**new, **{name: f"{new[name]} (new)" for name in hidden}})
+def _shown(row: AlertRule, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names} | _secrets(row, names)
 
 
-def _shown(values: Mapping[str, Any], url: str) -> dict[str, Any]:
-    """Return values without what is secret in them."""
-    hidden = {"webhook_url": url, "webhook_secret": MASK}
-    return {n: hidden[n] if n in hidden and value else value for n, value in values.items()}
+def _secrets(row: AlertRule, names: Iterable[str] = TUNABLE) -> dict[str, str]:
+    """Return what the audit trail has in the place of columns with secrets."""
+    shown = {"webhook_url": row.shown_url, "webhook_secret": row.webhook_secret and MASK}
+    return {name: shown[name] for name in names if name in shown}
 
 
 def _resolve(using: str, rules: Iterable[int]) -> None:
     alerts = Alert.objects.using(using).filter(rule__in=list(rules))
     alerts.filter(pending=True).update(pending=False)
-    alerts.filter(resolved_at__isnull=True).update(resolved_at=timezone.now())
+    alerts.open().update(resolved_at=timezone.now())
 
 
 def enable_alert_rules(ids: Ids, *, using: str | None = None) -> int:

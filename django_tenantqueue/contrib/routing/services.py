@@ -6,6 +6,7 @@ second. See routes.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -57,8 +58,7 @@ def set_routing(pattern: str, queue: str, *, tenant: str = "", using: str | None
                 return row
             except (IntegrityError, ValidationError):  # another one has made it
                 existing = rows.get(tenant=tenant, pattern=pattern)
-        tune_routing(existing.pk, using=alias, queue=queue)
-        existing.queue = queue
+        _write(alias, existing, {"queue": queue})
     return existing
 
 
@@ -83,9 +83,14 @@ def tune_routing(routing_id: int, *, using: str | None = None, **changes: Any) -
         return
     with transaction.atomic(using=alias):
         row = row_of(Routing.objects.using(alias).select_for_update(no_key=True), routing_id)
-        check_queue(row.tenant, changes["queue"], using=alias)
-        write_columns(alias, row, changes)
-        _act(alias)
+        _write(alias, row, changes)
+
+
+def _write(using: str, row: Routing, changes: Mapping[str, Any]) -> None:
+    """Write columns of a row that the open transaction has locked, and let it act."""
+    check_queue(row.tenant, changes["queue"], using=using)
+    write_columns(using, row, changes)
+    _act(using)
 
 
 def remove_routing(pattern: str, *, tenant: str = "", using: str | None = None) -> bool:
