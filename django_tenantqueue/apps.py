@@ -36,11 +36,13 @@ class TenantQueueConfig(AppConfig):
     def ready(self) -> None:
         from . import bulk, checks  # noqa: F401 - workers must know the tasks of bulk
         from .execution.job_log import fold_frames
+        from .status.conditions.checks import check_conditions
 
         logging.getLogger("django_tenantqueue").addFilter(fold_frames)
         register(checks.check_settings, "tenantqueue")
         register(checks.check_coroutines, "tenantqueue")
         register(checks.check_routers, "tenantqueue")
+        register(check_conditions, "tenantqueue")
         register(checks.check_references, Tags.models)
         register(checks.check_database, Tags.database)
         autodiscover_modules("tasks")

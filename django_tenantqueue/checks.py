@@ -13,13 +13,14 @@ from django.apps import apps
 from django.conf import settings as django_settings
 from django.core.checks import CheckMessage, Error, Warning
 from django.db import DatabaseError, connections, router
-from django.db.models import ForeignKey
+from django.db.models import ForeignKey, Model
 from django.utils.module_loading import import_string
 
 from .calls.context import blocking_wrappers, check_coroutine
 from .calls.sources import registered_tasks
 from .conf import all_settings, get_settings
 from .exceptions import InvalidOption, NotAllowed
+from .features import Feature, hooks
 from .queries.pooler import is_transaction_pooler
 from .schema import find_difference
 from .settings import Rules, Settings
@@ -195,8 +196,9 @@ def _check_time_zones() -> list[CheckMessage]:
 
 
 def check_routers(**kwargs: Any) -> list[CheckMessage]:
-    """E022: the models are read from another database than TENANTQUEUE["DATABASE"], or their tables
-    are not made there. W022: migrations of a database that is not PostgreSQL include ours."""
+    """E022: the models, or those of an app that adds to the package, are read from another database
+    than TENANTQUEUE["DATABASE"], or their tables are not made there. W022: migrations of a database
+    that is not PostgreSQL include ours."""
     try:
         alias = get_settings().database
     except InvalidOption:
@@ -204,18 +206,19 @@ def check_routers(**kwargs: Any) -> list[CheckMessage]:
     if alias not in connections.settings:
         return []  # E002
     job = apps.get_model("tenantqueue", "Job")
-    # a router may choose among replicas each time
-    used = {find(job) for find in (router.db_for_read, router.db_for_write) for _ in range(20)}
-    found = [f"use the database {other!r}" for other in sorted(used - {alias})]
-    if not router.allow_migrate_model(alias, job):
-        found.append(f"have no tables in the database {alias!r}")
-    hint = "Put 'django_tenantqueue.routers.TenantQueueRouter' first in DATABASE_ROUTERS."
+    found = _misrouted(alias, [job])
+    if not found:  # else those of the apps would only repeat it
+        tables = [*hooks(Feature.tenant_tables), *hooks(Feature.fleet_tables)]
+        found = _misrouted(alias, [model for hook in tables for model in hook()])
+    hint = (
+        "Put 'django_tenantqueue.routers.TenantQueueRouter' first in DATABASE_ROUTERS. It knows an "
+        "app of your own by a label that begins with 'tenantqueue_'."
+    )
     others = (connections[other] for other in connections if other != alias)
     return [
         *(
             Error(
-                f"The models of django_tenantqueue {problem}, and TENANTQUEUE['DATABASE'] is "
-                f"{alias!r}.",
+                f"The models of {problem}, and TENANTQUEUE['DATABASE'] is {alias!r}.",
                 hint=hint,
                 id="tenantqueue.E022",
             )
@@ -233,6 +236,20 @@ def check_routers(**kwargs: Any) -> list[CheckMessage]:
             and router.allow_migrate_model(other.alias, job)
         ),
     ]
+
+
+def _misrouted(alias: str, models: Sequence[type[Model]]) -> list[str]:
+    """Return which apps have models whose database is not `alias`, and why."""
+    found: list[str] = []
+    for model in models:
+        app = model._meta.app_config.name
+        # a router may choose among replicas each time
+        ways = (router.db_for_read, router.db_for_write)
+        used = {find(model) for find in ways for _ in range(20)}
+        found += (f"{app} use the database {other!r}" for other in sorted(used - {alias}))
+        if not router.allow_migrate_model(alias, model):
+            found.append(f"{app} have no tables in the database {alias!r}")
+    return [*dict.fromkeys(found)]
 
 
 def check_coroutines(**kwargs: Any) -> list[CheckMessage]:

@@ -426,13 +426,22 @@ def check_installed(module: str) -> None:
 
 @cache
 def installed() -> tuple[Feature, ...]:
-    """Return the features of all apps. Raises AppRegistryNotReady before the apps are known."""
-    paths = [
-        path
-        for config in apps.get_app_configs()
-        for path in getattr(config, "tenantqueue_features", ())
-    ]
-    return tuple(import_string(path)() for path in paths)
+    """Return the features of all apps.
+
+    Raises AppRegistryNotReady before the apps are known, and ImproperlyConfigured for a wrong one.
+    """
+    return tuple(made for config in apps.get_app_configs() for made in _features_of(config))
+
+
+def _features_of(config: AppConfig) -> list[Feature]:
+    paths = getattr(config, "tenantqueue_features", ())
+    where = f"{config.name}: tenantqueue_features={paths!r}"
+    if not isinstance(paths, list | tuple):
+        raise ImproperlyConfigured(f"{where} must be a tuple of dotted paths")
+    made = [import_string(path)() for path in paths]
+    if not all(isinstance(one, Feature) for one in made):
+        raise ImproperlyConfigured(f"{where} must name classes that inherit from Feature")
+    return made
 
 
 def hooks(hook: Callable[Concatenate[Any, P], R]) -> Sequence[Callable[P, R]]:

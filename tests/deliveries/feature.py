@@ -1,9 +1,9 @@
 """What deliveries add to the queue."""
 
-from django.contrib import admin
 from django.utils import timezone
 from django.utils.html import format_html
 
+from django_tenantqueue.admin.visible import may, only_visible
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.features import Condition, Duty, Feature, Severity
 
@@ -63,13 +63,14 @@ class Deliveries(Feature):
         return {"deliveries": Delivery}
 
     def admin_panels(self, request):
-        if request.user.has_perm("tenantqueue_deliveries.view_delivery"):
-            rows = admin.site.get_model_admin(Delivery).get_queryset(request)
+        if may(request, "view", Delivery):
+            rows = only_visible(request, Delivery.objects.all(), "tenant")
             yield "Deliveries", format_html("<p>{} on their way.</p>", rows.count())
 
     def job_facts(self, request, job):
-        for row in Delivery.objects.filter(job_id=job.pk):
-            yield "delivery due", row.due_at
+        if may(request, "view", Delivery):
+            for row in Delivery.objects.filter(job_id=job.pk):
+                yield "delivery due", row.due_at
 
     def tenant_tables(self):
         return {Delivery: "tenant"}

@@ -6,3 +6,4 @@ from tests.settings import INSTALLED_APPS as OTHERS
 INSTALLED_APPS = [*OTHERS, "tests.deliveries"]
 ROOT_URLCONF = "tests.alone.urls"
 TASKS: dict[str, object] = {}
+TENANTQUEUE = {"VISIBLE_TENANTS": "tests.deliveries.use.visible_tenants"}

@@ -40,6 +40,11 @@ def refused() -> str:
     return ""
 
 
+def visible_tenants(user: User) -> list[str] | None:
+    """Return the tenants of the limited user, which has none of the deliveries."""
+    return ["globex"] if user.username == "limited" else None
+
+
 def page(user: User, address: str) -> str:
     """Return a page as a user sees it."""
     client = Client()
@@ -60,9 +65,13 @@ def use() -> dict[str, Any]:
     admin = User.objects.create_superuser("admin")
     viewer = User.objects.create_user("viewer", is_staff=True)
     viewer.user_permissions.set(Permission.objects.filter(codename="view_tenantqueue"))
+    limited = User.objects.create_user("limited", is_staff=True)
+    limited.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
     home = reverse("admin:app_list", args=["tenantqueue"])
     seen = page(admin, home)
-    facts = page(admin, reverse("admin:tenantqueue_job_change", args=[job.pk]))
+    job_page = reverse("admin:tenantqueue_job_change", args=[job.pk])
+    facts = page(admin, job_page)
+    viewer.user_permissions.add(Permission.objects.get(codename="view_job"))
     run_commit_hooks("default")
     call_command("runworker", "--burst", "--threads=1", stdout=StringIO(), stderr=StringIO())
     late.refresh_from_db()
@@ -76,7 +85,9 @@ def use() -> dict[str, Any]:
         "linked": reverse("admin:tenantqueue_deliveries_delivery_changelist") in seen,
         "panel": "1 on their way." in seen,
         "panel_of_viewer": "on their way" in page(viewer, home),
+        "panel_of_limited": "0 on their way." in page(limited, home),
         "fact": "delivery due" in facts,
+        "fact_of_viewer": "delivery due" in page(viewer, job_page),
         "reminded": late.reminded_at is not None,
         "duty": Duty.objects.filter(name="remind_deliveries").exists(),
         "left": Delivery.objects.count(),

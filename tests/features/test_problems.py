@@ -16,6 +16,7 @@ from django.test import Client
 from django_tenantqueue.features import Condition, Feature, Problem, Severity
 from django_tenantqueue.models import Job
 from django_tenantqueue.status.conditions import Look
+from django_tenantqueue.status.conditions.checks import check_conditions
 from django_tenantqueue.status.fleet_report import read_report, read_report_of
 from tests.admin.conftest import operator, url_of
 from tests.factories import make_job
@@ -189,3 +190,23 @@ def test_first_page_shows_a_problem_whose_list_is_unknown(
     install(Nowhere())
 
     assert "<li>Lost</li>" in admin_client.get(HOME).content.decode()
+
+
+class Named(Feature):
+    def __init__(self, *codes: str) -> None:
+        self.codes = codes
+
+    def conditions(self) -> Iterable[Condition]:
+        return [Condition(code, Severity.PEOPLE) for code in self.codes]
+
+
+def test_check_names_the_codes_that_cannot_be_used(install: Callable[[Feature], None]) -> None:
+    assert check_conditions() == []
+    install(Named("queue_late", "mine", "x" * 51))
+    install(Named("mine"))
+
+    assert [message.msg for message in check_conditions()] == [
+        "2 conditions have the code 'queue_late'.",
+        "2 conditions have the code 'mine'.",
+        f"The code '{'x' * 51}' of a condition is longer than 50.",
+    ]

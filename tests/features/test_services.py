@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 
+from django_tenantqueue import features
 from django_tenantqueue.features import Feature, Service
 from django_tenantqueue.management.commands import runworker
 from django_tenantqueue.worker.config import WorkerConfig
@@ -204,3 +206,23 @@ def test_pages_of_features_stand_beside_those_of_the_core(install: Install) -> N
     names = [pattern.name for pattern in made_anew("django_tenantqueue.web.urls").urlpatterns]
 
     assert names[-3:] == ["own", "statuses", "status"]
+
+
+@pytest.mark.parametrize(
+    ("paths", "said"),
+    [
+        (f"{__name__}.Recorder", "must be a tuple of dotted paths"),
+        ((f"{__name__}.Recorder",), "must name classes that inherit from Feature"),
+    ],
+)
+def test_error_names_the_app_whose_features_are_declared_wrongly(
+    paths: object, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = apps.get_app_config("testapp")
+    monkeypatch.setattr(config, "tenantqueue_features", paths, raising=False)
+    features.installed.cache_clear()
+
+    with pytest.raises(ImproperlyConfigured, match=rf"^tests\.testapp: .*Recorder.* {said}$"):
+        features.installed()
+
+    features.installed.cache_clear()

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pytest
 from django.db.models import Model
 from django.test import Client
 
 from django_tenantqueue import features
+from django_tenantqueue.checks import check_routers
 from django_tenantqueue.features import Feature
 from django_tenantqueue.models import Change, Job, TenantQueue
 from django_tenantqueue.models.change import kind_of
 from django_tenantqueue.operations.changes import Edit, record_rows
 from django_tenantqueue.operations.erasure import close_tenant, erase_tenant, without_tenant
 from tests.admin.conftest import text_of, url_of
+from tests.databases import other_database
 from tests.factories import make_job, make_queue
 from tests.testapp.models import Effect, Plain, Report
 
 pytestmark = pytest.mark.django_db
+ELSEWHERE = f"{__name__}.JobsElsewhere"
 
 
 class Notes(Feature):
@@ -107,3 +111,28 @@ def test_changes_of_a_feature_are_recorded_and_shown(notes: Notes, admin_client:
 
 def test_kind_of_a_row_is_none_when_no_feature_records_it() -> None:
     assert kind_of(Report()) is None
+
+
+class JobsElsewhere:
+    """Has the jobs in a database of their own, and nothing else."""
+
+    def db_for_read(self, model: type[Model], **hints: object) -> str | None:
+        return "jobs" if model._meta.app_label == "tenantqueue" else None
+
+    db_for_write = db_for_read
+
+    def allow_migrate(self, db: str, app_label: str, **hints: object) -> bool | None:
+        return db == "jobs" if app_label == "tenantqueue" else None
+
+
+@pytest.mark.parametrize("path", ["django_tenantqueue.routers.TenantQueueRouter", ELSEWHERE])
+def test_check_names_an_app_whose_rows_no_erasure_would_find(
+    path: str, notes: Notes, settings: Any
+) -> None:
+    settings.TENANTQUEUE, settings.DATABASE_ROUTERS = {"DATABASE": "jobs"}, [path]
+    with other_database("jobs", {"ENGINE": "django.db.backends.postgresql"}):
+        said = [message.msg for message in check_routers()]
+
+    wrong = "use the database 'default', and TENANTQUEUE['DATABASE'] is 'jobs'."
+    assert f"The models of tests.testapp {wrong}" in said
+    assert not [text for text in said if "of django_tenantqueue use" in text]
