@@ -15,6 +15,7 @@ from django.core.signing import BadSignature, Signer
 
 from .calls import foreign, sources
 from .calls.call import Call
+from .calls.given import merged
 from .calls.options import (
     NAMES,
     Options,
@@ -70,7 +71,7 @@ class BoundTask(_KnowsOtherNames, Generic[P]):
 
     def using(self, **options: Any) -> BoundTask[P]:
         """Return the same with further options."""
-        return BoundTask(self._task, self._options.merged(options))
+        return BoundTask(self._task, merged(self._options, options))
 
     def delay(self, *args: P.args, **kwargs: P.kwargs) -> Job:
         """Enqueue a job in the current transaction and return it."""
@@ -152,7 +153,7 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         )
         of_apps = [name for name in options if name not in NAMES and name != "executor"]
         readers, given = readers_of(of_apps), {name: options.pop(name) for name in of_apps}
-        self.options = replace(Options().merged(options), queue_is_fixed=False)
+        self.options = replace(merged(Options(), options), queue_is_fixed=False)
         self._signature = inspect.signature(func)
         hidden = read_secret(self.name, secret, self._signature)
         self.source = Source(
@@ -186,7 +187,7 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         unique (a Unique), callback_url, executor (a name of TENANTQUEUE["EXECUTORS"]: the job goes
         into a queue of it). Raises InvalidOption.
         """
-        return BoundTask(self, self.options.merged(options))
+        return BoundTask(self, merged(self.options, options))
 
     def delay(self, *args: P.args, **kwargs: P.kwargs) -> Job:
         """Enqueue a job in the current transaction and return it. See BoundTask.delay()."""
@@ -363,7 +364,7 @@ class _Delayed:
         self._options = options
 
     def __call__(self, **options: Any) -> _Delayed:
-        return _Delayed(self._target, self._options.merged(options))
+        return _Delayed(self._target, merged(self._options, options))
 
     def __getattr__(self, method: str) -> Callable[..., Job]:
         if method.startswith("__"):
@@ -406,7 +407,7 @@ def delay(target: Any, **options: Any) -> Any:
     adopted: Any = sources.adopted(target, {})
     if adopted is not None:
         return adopted.using(**options).delay
-    chosen = Options().merged(options)
+    chosen = merged(Options(), options)
     if inspect.isroutine(target):
         source = sources.describe_function(target)
 

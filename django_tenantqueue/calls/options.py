@@ -1,13 +1,13 @@
-"""Options of a job: what `.using()` and `@task` take, checked where they are given."""
+"""Options of a job: what `.using()` and `@task` take, and what their values may be."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 from django.utils import timezone
@@ -52,7 +52,7 @@ class Options:
     callback_url: str | None = None
     """Where a job that its end enqueues posts its status."""
     queue_is_fixed: bool = False
-    """The call names the queue, so no routing chooses another. Set by `merged()`."""
+    """The call names the queue, so no routing chooses another. Set by merged()."""
 
     @property
     def is_plain(self) -> bool:
@@ -66,48 +66,9 @@ class Options:
             and self.callback_url is None
         )
 
-    def merged(self, changes: dict[str, Any]) -> Self:
-        """Return these options with `changes` applied.
 
-        `executor` is a short form: it chooses a queue of that executor. Raises InvalidOption for an
-        unknown name or a wrong value.
-        """
-        if "executor" in changes:
-            changes = _with_queue(changes)
-        for name, value in changes.items():
-            check = _CHECKS.get(name)
-            if check is None:
-                raise unknown_option(name, (*_CHECKS, "executor"))
-            if value is not None:
-                changes[name] = check(name, value)
-        if "queue" in changes:
-            changes["queue_is_fixed"] = changes["queue"] is not None
-        return replace(self, **changes)
-
-
-def _with_queue(changes: dict[str, Any]) -> dict[str, Any]:
-    """Return `changes` with a queue of their executor in place of the executor's name."""
-    changes = dict(changes)
-    name, queue = changes.pop("executor"), changes.get("queue")
-    if name is None:
-        return changes
-    entry = get_settings().executors.get(name)
-    if entry is None:
-        known = ", ".join(map(repr, get_settings().executors)) or "none"
-        raise InvalidOption(
-            f"executor={name!r}: TENANTQUEUE['EXECUTORS'] has no executor of that name (it has "
-            f"{known})"
-        )
-    if queue is None:
-        changes["queue"] = next((q for q in entry.queues if "*" not in q), name)
-    elif not entry.has(queue):
-        raise InvalidOption(
-            f"queue={queue!r} is not one of executor {name!r}, whose QUEUES are "
-            f"{list(entry.queues)!r}: give one of them, or the queue alone"
-        )
-    return changes
-
-
+NAMES = tuple(field.name for field in fields(Options) if field.name != "queue_is_fixed")
+"""Names of all options."""
 OF_TASKS = (
     *("name", "retry_when", "backoff", "backoff_max", "atomic", "hooks", "secret", "schedule"),
     *("max_per_second", "burst"),
@@ -150,7 +111,7 @@ def explained(error: TypeError, func: Any, kwargs: Mapping[str, Any], using: str
     `using`: what takes options, as code, with {} in their place.
     """
     for name in sorted(kwargs.keys() - inspect.signature(func).parameters.keys()):
-        if name in _CHECKS:
+        if name in NAMES:
             return TypeError(f"{error}; if the option is meant: {using.format(f'{name}=…')}")
         if name in foreign.OPTIONS:
             return TypeError(
@@ -160,7 +121,7 @@ def explained(error: TypeError, func: Any, kwargs: Mapping[str, Any], using: str
     return TypeError(str(error))
 
 
-def _text(name: str, value: Any) -> str:
+def check_text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not is_storable(value):
         raise InvalidOption(
             f"{name}={value!r}: it must be a str without NUL characters and lone surrogates"
@@ -170,14 +131,14 @@ def _text(name: str, value: Any) -> str:
 
 def check_tenant(name: str, value: Any) -> str:
     """Return `value` when it can be a tenant; raise InvalidOption when not."""
-    if len(_text(name, value)) > 200:
+    if len(check_text(name, value)) > 200:
         raise InvalidOption(f"{name}={value!r}: it must be at most 200 characters long")
     return str(value)
 
 
 def check_queue(name: str, value: Any) -> str:
     """Return `value` when it can be the name of a queue; raise InvalidOption when not."""
-    if not 1 <= len(_text(name, value)) <= 100:
+    if not 1 <= len(check_text(name, value)) <= 100:
         raise InvalidOption(f"{name}={value!r}: it must be from 1 to 100 characters long")
     return str(value)
 
@@ -194,7 +155,7 @@ def check_priority(name: str, value: Any) -> int:
     return check_whole(name, value, Priority.LOWEST_NUMBER, Priority.HIGHEST_NUMBER)
 
 
-def _attempts(name: str, value: Any) -> int:
+def check_attempts(name: str, value: Any) -> int:
     return check_whole(name, value, 1, MOST_ATTEMPTS)
 
 
@@ -251,17 +212,17 @@ _NOT_WHO_MADE_IT = (
 )
 
 
-def _gate(name: str, value: Any) -> str:
+def read_gate(name: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         hint = _NOT_WHO_MADE_IT if name == "user" else ""
         raise InvalidOption(f"{name}={value!r}: it must be a str or an int{hint}")
     text = value if isinstance(value, str) else str(check_whole(name, value, -(2**63), 2**63 - 1))
-    if not 1 <= len(_text(name, text)) <= 200:
+    if not 1 <= len(check_text(name, text)) <= 200:
         raise InvalidOption(f"{name}={value!r}: it must be from 1 to 200 characters long")
     return text
 
 
-def _choice(*known: str) -> Callable[[str, Any], str]:
+def choice_of(*known: str) -> Callable[[str, Any], str]:
     def check(name: str, value: Any) -> str:
         if value not in known:
             raise InvalidOption(f"{name}={value!r}: it must be {' or '.join(map(repr, known))}")
@@ -270,16 +231,16 @@ def _choice(*known: str) -> Callable[[str, Any], str]:
     return check
 
 
-def _on_failure(name: str, value: Any) -> str:
+def check_on_failure(name: str, value: Any) -> str:
     if callable(value):
         raise InvalidOption(
             f"{name}={value!r}: it says what a session does, 'continue' or 'halt'. A function that "
             "is called after a failure is the method failure(job) of hooks=…, of @task"
         )
-    return _choice("continue", "halt")(name, value)
+    return choice_of("continue", "halt")(name, value)
 
 
-def _unique(name: str, value: Any) -> Unique:
+def check_unique(name: str, value: Any) -> Unique:
     if not isinstance(value, Unique):
         raise InvalidOption(
             f"{name}={value!r}: it must be a Unique, as in Unique('until_executed', ttl=600)"
@@ -287,16 +248,10 @@ def _unique(name: str, value: Any) -> Unique:
     return value
 
 
-def _labels(name: str, value: Any) -> tuple[str, ...]:
+def read_labels(name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InvalidOption(f"{name}={value!r}: it must be a list of str")
-    return tuple(_text(name, label) for label in value)
-
-
-def _follow_ups(name: str, value: Any) -> tuple[Call, ...]:
-    from .call import read_follow_ups
-
-    return read_follow_ups(name, value)
+    return tuple(check_text(name, label) for label in value)
 
 
 def check_labels(labels: Sequence[str]) -> list[str]:
@@ -307,30 +262,3 @@ def check_labels(labels: Sequence[str]) -> list[str]:
             f"labels: they are {size:,} bytes, more than TENANTQUEUE['MAX_LABEL_BYTES'] = {most:,}"
         )
     return list(labels)
-
-
-_CHECKS = {
-    "tenant": check_tenant,
-    "queue": check_queue,
-    "priority": check_priority,
-    "run_at": check_moment,
-    "expires_at": check_moment,
-    "max_attempts": _attempts,
-    "timeout": check_seconds,
-    "hard_timeout": check_seconds,
-    "labels": _labels,
-    "created_by": _text,
-    "session": _gate,
-    "on_wait": _choice("block", "skip"),
-    "on_failure": _on_failure,
-    "user": _gate,
-    "unique": _unique,
-    "then": _follow_ups,
-    "on_end": _follow_ups,
-    "callback_url": _text,
-}
-
-NAMES = tuple(_CHECKS)
-"""Names of all options."""
-
-assert set(NAMES) == {field.name for field in fields(Options)} - {"queue_is_fixed"}

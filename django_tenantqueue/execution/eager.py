@@ -15,6 +15,7 @@ from ..calls import tracing
 from ..calls.arguments import decode_args, encode_result
 from ..calls.call import Call, ending_calls
 from ..calls.context import check_coroutine, surroundings
+from ..calls.given import merged
 from ..calls.options import Options
 from ..calls.sources import Source, resolve
 from ..calls.tenant import get_tenant, use_tenant
@@ -64,7 +65,7 @@ def _run_follow_ups(calls: Sequence[Call], previous: Job, tenant: str) -> None:
     for call in calls:
         options = call.options
         if options.tenant is None:
-            options = options.merged({"tenant": tenant})
+            options = merged(options, {"tenant": tenant})
         run_now(call.source, options, call.args, call.kwargs, previous=previous)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from ..calls.given import merged
 from ..calls.options import Options
 from ..calls.secret import with_mark
 from ..calls.sources import INTERNAL, NOTHING, RegisteredTask, Source, resolve, signature_of
@@ -75,7 +76,8 @@ def enqueue_again(
     source.check_call(args, kwargs)
     old_queue = TenantQueue.objects.using(using).get(pk=job.queue_id)
     tenant = old_queue.tenant
-    options = Options().merged(
+    options = merged(
+        Options(),
         {
             "tenant": tenant,
             "queue": queue or old_queue.name,
@@ -84,7 +86,7 @@ def enqueue_again(
             "expires_at": _expires_at(job, task),
             **kept_options(job, tenant),
             "unique": _unique(tenant, job, task),
-        }
+        },
     )
     context = json.dumps(job.context) if job.context else ""
     with transaction.atomic(using=using):

@@ -13,6 +13,7 @@ from django.utils import timezone
 from ..calls import tracing
 from ..calls.call import Call, check_callback, check_detail, read_call, read_calls
 from ..calls.context import capture_context
+from ..calls.given import merged
 from ..calls.options import Options, check_whole
 from ..calls.sources import NOTHING, Source
 from ..calls.tenant import get_tenant
@@ -62,7 +63,7 @@ def start(
     before close(). Raises InvalidOption, InvalidArgument, NotAllowed, QueueRetired.
     """
     tenant = changes.get("tenant")
-    options = Options().merged({**changes, "tenant": get_tenant() if tenant is None else tenant})
+    options = merged(Options(), {**changes, "tenant": get_tenant() if tenant is None else tenant})
     assert options.tenant is not None
     monitor = ConcurrentJobMonitor(
         tenant=options.tenant,
@@ -289,7 +290,7 @@ def _run_now(monitor: ConcurrentJobMonitor, details: Any, callback: Call) -> Con
     jobs = []
     for call in read_calls(details):
         check_detail(call.options, monitor.tenant)
-        options = call.options.merged({"tenant": monitor.tenant})
+        options = merged(call.options, {"tenant": monitor.tenant})
         jobs.append(eager.run_now(call.source, options, call.args, dict(call.kwargs)))
     summary = EagerSummary(
         monitor_id=0,
@@ -301,7 +302,7 @@ def _run_now(monitor: ConcurrentJobMonitor, details: Any, callback: Call) -> Con
         ended_at=jobs[-1].finished_at if jobs else None,
         jobs=jobs,
     )
-    options = callback.options.merged({"tenant": monitor.tenant})
+    options = merged(callback.options, {"tenant": monitor.tenant})
     kwargs = dict(callback.kwargs)
     eager.run_now(callback.source, options, callback.args, kwargs, summary=summary)
     return monitor

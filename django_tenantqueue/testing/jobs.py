@@ -13,6 +13,7 @@ from typing import Any
 from django.db import connections
 from django.db.models import Max
 
+from ..calls.given import merged
 from ..calls.known import known_signature
 from ..calls.options import NAMES, Options
 from ..calls.sources import Source, describe_function, describe_method, describe_named
@@ -91,7 +92,7 @@ class _Wanted:
         own = {} if signature is None else signature.parameters
         named = {n: v for n, v in given.items() if n in own or n not in NAMES}
         asked = {n: v for n, v in given.items() if n not in named}
-        options = Options().merged(dict(asked))
+        options = merged(Options(), dict(asked))
         stored = json.loads(source.encode(args, named, follows=True))
         try:
             arguments = _by_name(signature, stored)

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db import transaction
 
+from ...calls.given import merged
 from ...calls.options import Options
 from ...calls.sources import find_task, registered_tasks
 from ...calls.unique import Unique
@@ -90,7 +91,7 @@ def _read(given: Submission, start: int, end: int, caller: Caller) -> Call:
         chosen["unique"] = _unique(chosen["unique"])
     chosen |= {"tenant": caller.tenant, "created_by": caller.name}
     task = _task(given.task, caller)
-    options = task.options.merged(chosen)
+    options = merged(task.options, chosen)
     caller.check(own)
     return Call(task, options, find_target(options, task.source.name), start, end)
 

@@ -13,6 +13,7 @@ from django.apps import apps
 from django.core.checks import CheckMessage, Error
 from django.utils import timezone
 
+from ...calls.given import merged
 from ...calls.options import Options, check_queue, unknown_option
 from ...calls.sources import register_finder
 from ...calls.tenant import get_tenant
@@ -129,18 +130,19 @@ class TenantQueueBackend(BaseTaskBackend):
         for name in self.options:
             if name not in JOB_OPTIONS:
                 raise unknown_option(name, JOB_OPTIONS)
-        return Options().merged({"max_attempts": 1, **self.options})
+        return merged(Options(), {"max_attempts": 1, **self.options})
 
     def job_options(self, task: Task[..., Any]) -> Options:
         """Return the options of the task's jobs. Raises InvalidOption."""
         given = {name: getattr(task, name, None) for name in JOB_OPTIONS}
-        options = self._defaults.merged(
+        options = merged(
+            self._defaults,
             {
                 **{name: value for name, value in given.items() if value is not None},
                 "queue": task.queue_name,
                 "priority": Priority.DEFAULT - int(task.priority),
                 "run_at": task.run_after,
-            }
+            },
         )
         declared = registered(task).task.queue_name
         return replace(options, queue_is_fixed=task.queue_name != declared)

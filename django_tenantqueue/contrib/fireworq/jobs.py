@@ -15,6 +15,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 
 from ...batches import BATCH
+from ...calls.given import merged
 from ...calls.options import Options
 from ...calls.sources import INTERNAL, known_task
 from ...exceptions import InvalidArgument, InvalidOption, QueueFull, QueueRetired, RequestRefused
@@ -75,19 +76,20 @@ def _enqueue(caller: Caller, category: str, call: Mapping[str, Any]) -> tuple[Jo
         "retry_delay": call["retry_delay"],
         **({"headers": headers} if headers else {}),
     }
-    options = Options().merged(
+    options = merged(
+        Options(),
         {
             "tenant": caller.tenant,
             "run_at": call["run_after"] or None,
             "max_attempts": call["max_retries"] + 1,
             "timeout": seconds + SPARE_SECONDS,
-        }
+        },
     )
     args = (url, call["payload"])
     http_job.check_call(args, kwargs)
     target = find_target(options, category)
     source = replace(http_job.source, name=category)
-    job = enqueue(source, options.merged({"queue": target.queue}), args, kwargs, task=http_job)
+    job = enqueue(source, merged(options, {"queue": target.queue}), args, kwargs, task=http_job)
     count = partial(execute, caller.using, "count_push", {"queue_id": job.queue_id})
     transaction.on_commit(count, using=caller.using, robust=True)
     return job, target.queue

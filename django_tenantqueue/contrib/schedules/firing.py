@@ -19,6 +19,7 @@ from django.db.models.functions import Now
 
 from ...batches import SMALL_BATCH
 from ...calls.arguments import decode_args
+from ...calls.given import merged
 from ...calls.options import Options
 from ...calls.sources import describe_named
 from ...calls.tenant import use_tenant
@@ -138,7 +139,7 @@ def enqueue_tick(using: str, row: Schedule, tick: datetime, tenant: str | None =
     whose = row.tenant if tenant is None else tenant
     given = {"tenant": whose, "queue": row.queue or None, "priority": row.priority}
     options = Options() if task is None else task.options
-    options = options.merged({n: v for n, v in given.items() if v is not None})
+    options = merged(options, {n: v for n, v in given.items() if v is not None})
     with use_tenant(whose):
         return enqueue(source, options, tuple(args), kwargs, task=task, context="")
 

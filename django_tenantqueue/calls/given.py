@@ -1,0 +1,94 @@
+"""Options that are given: checked one by one, and applied to those of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ..conf import get_settings
+from ..exceptions import InvalidOption
+from .call import read_follow_ups
+from .options import (
+    NAMES,
+    Options,
+    check_attempts,
+    check_moment,
+    check_on_failure,
+    check_priority,
+    check_queue,
+    check_seconds,
+    check_tenant,
+    check_text,
+    check_unique,
+    choice_of,
+    read_gate,
+    read_labels,
+    unknown_option,
+)
+
+CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "tenant": check_tenant,
+    "queue": check_queue,
+    "priority": check_priority,
+    "run_at": check_moment,
+    "expires_at": check_moment,
+    "max_attempts": check_attempts,
+    "timeout": check_seconds,
+    "hard_timeout": check_seconds,
+    "labels": read_labels,
+    "created_by": check_text,
+    "session": read_gate,
+    "on_wait": choice_of("block", "skip"),
+    "on_failure": check_on_failure,
+    "user": read_gate,
+    "unique": check_unique,
+    "then": read_follow_ups,
+    "on_end": read_follow_ups,
+    "callback_url": check_text,
+}
+"""What reads the value of each option."""
+
+assert set(CHECKS) == set(NAMES)
+
+
+def merged(options: Options, changes: dict[str, Any]) -> Options:
+    """Return `options` with `changes` applied.
+
+    `executor` is a short form: it chooses a queue of that executor. Raises InvalidOption for an
+    unknown name or a wrong value.
+    """
+    if "executor" in changes:
+        changes = _with_queue(changes)
+    for name, value in changes.items():
+        check = CHECKS.get(name)
+        if check is None:
+            raise unknown_option(name, (*NAMES, "executor"))
+        if value is not None:
+            changes[name] = check(name, value)
+    if "queue" in changes:
+        changes["queue_is_fixed"] = changes["queue"] is not None
+    return replace(options, **changes)
+
+
+def _with_queue(changes: dict[str, Any]) -> dict[str, Any]:
+    """Return `changes` with a queue of their executor in place of the executor's name."""
+    changes = dict(changes)
+    name, queue = changes.pop("executor"), changes.get("queue")
+    if name is None:
+        return changes
+    entry = get_settings().executors.get(name)
+    if entry is None:
+        known = ", ".join(map(repr, get_settings().executors)) or "none"
+        raise InvalidOption(
+            f"executor={name!r}: TENANTQUEUE['EXECUTORS'] has no executor of that name (it has "
+            f"{known})"
+        )
+    if queue is None:
+        changes["queue"] = next((q for q in entry.queues if "*" not in q), name)
+    elif not entry.has(queue):
+        raise InvalidOption(
+            f"queue={queue!r} is not one of executor {name!r}, whose QUEUES are "
+            f"{list(entry.queues)!r}: give one of them, or the queue alone"
+        )
+    return changes
