@@ -77,7 +77,8 @@ def read_page(
     jobs: list[ListedJob] = []
     size = 0
     while size < BATCH_BYTES and len(jobs) <= limit:
-        most = min(SMALL_BATCH, limit + 1 - len(jobs))
+        left = limit + 1 - len(jobs)
+        most = left if left <= SMALL_BATCH + 1 else SMALL_BATCH  # a usual page is one statement
         found = _jobs_behind(using, queue_id, what, place, up=up, most=most)
         jobs += found
         if len(found) < most:
@@ -112,16 +113,20 @@ def _jobs_behind(
     keys = {"queue_id": queue_id, **({time: place[0]} if time else {}), "id": place[1]}
     columns, values = list(keys), list(keys.values())
     is_behind, is_at = (GreaterThan, GreaterThanOrEqual) if up else (LessThan, LessThanOrEqual)
-    rows = Job.objects.using(using).filter(final=State.ERROR in states, state__in=sorted(states))
+    conditions = {
+        "final": State.ERROR in states,
+        "state__in": sorted(states),
+        "queue_id__lte" if up else "queue_id__gte": queue_id,
+    }
+    if what == "failed":
+        conditions["finished_at__lte"] = place[0]  # leaves out months
     # Rows are compared, which says the same as equality of the queue: only the index of the list
     # has the order that is then asked for.
-    rows = rows.filter(
+    rows = Job.objects.using(using).filter(
         is_behind(_Row(*columns), _Row(*values)),
         is_at(_Row(*columns[:-1]), _Row(*values[:-1])),  # bounds an index without the id
-        **{"queue_id__lte" if up else "queue_id__gte": queue_id},
+        **conditions,
     )
-    if what == "failed":
-        rows = rows.filter(finished_at__lte=place[0])  # leaves out months
     rows = rows.order_by(*columns if up else (f"-{name}" for name in columns))
     with read_in_order(using):
         return [ListedJob(*row) for row in rows.values_list(*_shown(states))[:most]]

@@ -34,6 +34,10 @@ def check_call(url: object, payload: object = None, **rest: object) -> None:
     encode_payload(payload, encoder=_Checking)
 
 
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def check_request(
     url: object,
     *,
@@ -56,10 +60,6 @@ def check_request(
         raise InvalidArgument(
             f"retry_delay={retry_delay!r}: it must be seconds, 0 or more and below ten years"
         )
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _check_url(url: object) -> None:
