@@ -14,10 +14,11 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ...exceptions import InvalidOption
+from ...exceptions import InvalidArgument, InvalidOption
 from ...features import Watch, check_installed
 from ...models import columns
 from ...webhooks import SECRET_PREFIX, read_secret
+from ..http.request import check_url
 from ..schedules.recurrence import read_zone
 from .waiting import COUNTED_JOBS
 from .watches import watched
@@ -225,8 +226,12 @@ class AlertRule(models.Model):
         if self.kind == "queue_backlog" and self.task and self.least >= COUNTED_JOBS:
             text = gettext("At most %s jobs are counted when a task is named: give fewer.")
             errors["threshold"] = text % f"{COUNTED_JOBS:,}"
-        if self.webhook_url and not is_address(self.webhook_url):
-            errors["webhook_url"] = gettext("Give an address that begins with https:// or http://.")
+        if self.webhook_url:
+            try:
+                check_url(self.webhook_url)
+            except InvalidArgument:
+                text = gettext("Give an address that begins with https:// or http://.")
+                errors["webhook_url"] = text
         if self.webhook_secret:
             try:
                 is_long = 24 <= len(self.signing_key) <= 64
@@ -249,23 +254,6 @@ class AlertRule(models.Model):
             errors["time_zone"] = str(error)
         if errors:
             raise ValidationError(errors)
-
-
-def is_address(url: str) -> bool:
-    """Return whether messages can be posted to an address."""
-    if not url.isascii() or not url.isprintable() or " " in url:
-        return False
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return False
-    return (
-        parts.scheme in ("http", "https")
-        and bool(parts.hostname)
-        and parts.username is None
-        and port != 0
-    )
 
 
 class AlertQuerySet(models.QuerySet["Alert"]):

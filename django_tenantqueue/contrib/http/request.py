@@ -47,7 +47,7 @@ def check_request(
     retry_delay: object = None,
 ) -> None:
     """Raise InvalidArgument, which names what cannot be sent. Messages show no credentials."""
-    _check_url(url)
+    check_url(url)
     if rule not in RULES:
         raise InvalidArgument(f"rule={rule!r}: it must be {' or '.join(map(repr, RULES))}")
     if headers is not None and not isinstance(headers, Mapping):
@@ -62,7 +62,8 @@ def check_request(
         )
 
 
-def _check_url(url: object) -> None:
+def check_url(url: object) -> None:
+    """Raise InvalidArgument unless requests can be sent to a URL."""
     if not isinstance(url, str) or _FORBIDDEN.search(url):
         raise InvalidArgument("url: it must be a str without spaces, backslashes and controls")
     try:
