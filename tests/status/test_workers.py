@@ -185,6 +185,14 @@ def test_failed_duty_is_a_problem() -> None:
     assert re.fullmatch(r"maintenance rescue failed \d+ s ago", problems())
 
 
+def test_failed_duty_of_a_removed_app_is_no_problem_for_ever() -> None:
+    make_worker()
+    make_duty("promote")
+    make_duty("of_a_removed_app", error="boom", ran_at=timezone.now() - timedelta(days=2))
+
+    assert not problems()
+
+
 def test_maintenance_that_none_has_done_for_a_minute_is_a_problem() -> None:
     make_worker()
     for minutes in (2, 3):

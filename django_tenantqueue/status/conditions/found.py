@@ -226,7 +226,10 @@ def maintenance_late(look: Look) -> Values:
 
 
 def maintenance_failed(look: Look) -> Values:
-    """Duties of the maintenance failed when they were done last."""
+    """Duties of the maintenance failed when they were done last.
+
+    One that was not done for a day is that of an app that was removed.
+    """
     for duty in () if _is_late(look) else look.duties:
-        if duty.error:
+        if duty.error and duty.ran_seconds_ago < 86_400:
             yield {"duty": duty.name, "time": rough_text(duty.ran_seconds_ago)}
