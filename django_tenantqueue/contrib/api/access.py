@@ -28,8 +28,6 @@ from .tokens import allowed, authenticate
 
 logger = logging.getLogger("django_tenantqueue")
 
-RETRY_SECONDS = 3600
-"""`Retry-After` for a client that has reached API_QUEUES_PER_DAY."""
 WINDOW = 60
 """Seconds in which requests are counted, from each full minute on."""
 READ, SUBMIT, TUNE = ApiToken.Scope.READ, ApiToken.Scope.SUBMIT, ApiToken.Scope.TUNE
@@ -94,7 +92,7 @@ def check_new_queues(tenant: str, count: int) -> None:
             429,
             f"The request needs {count} new queues. Tenant {tenant!r} got {made} in the last 24 "
             f"hours, and clients can create at most {most} (API_QUEUES_PER_DAY).",
-            {"Retry-After": str(RETRY_SECONDS)},
+            {"Retry-After": "3600"},
         )
 
 

@@ -26,8 +26,6 @@ from .waits import Wait, close_connections, end_thread, watcher
 
 router = Router(tags=["jobs"])
 
-MOST_WAIT = 60.0
-"""Seconds that one request may wait. Proxies end longer ones."""
 SILENT_SECONDS = 15.0
 """After this time without news a stream sends a comment, so that no proxy closes it."""
 STREAM_SECONDS = SILENT_SECONDS * 20
@@ -45,7 +43,7 @@ def _first_look(job_id: int, caller: Caller) -> bool:
 async def wait_for_job(
     request: HttpRequest,
     job_id: JobId,
-    seconds: Annotated[float, Query(ge=0, le=MOST_WAIT, allow_inf_nan=False)] = 30.0,
+    seconds: Annotated[float, Query(ge=0, le=60.0, allow_inf_nan=False)] = 30.0,
 ) -> HttpResponse:
     """Wait for the end of a job.
 

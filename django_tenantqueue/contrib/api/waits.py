@@ -31,8 +31,6 @@ from .settings import ApiSettings
 ASGI_WAITS, WSGI_WAITS = 100, 2
 """Requests of one token that wait at once in a process, unless API_WAITS_PER_TOKEN has another
 number. Under WSGI each of them occupies one of the few threads of the server."""
-BUSY_SECONDS = 5
-"""`Retry-After` for a token with too many waiting requests."""
 
 
 class Wait:
@@ -95,7 +93,7 @@ class Watcher:
                     429,
                     f"{most} requests of the token are waiting in this process already, which is "
                     "the limit (API_WAITS_PER_TOKEN).",
-                    {"Retry-After": str(BUSY_SECONDS)},
+                    {"Retry-After": "5"},
                 )
             self.waits.add(wait)
             if not self.is_looking:

@@ -27,8 +27,6 @@ from .settings import FireworqSettings
 
 P = ParamSpec("P")
 PLAIN = {"content_type": "text/plain; charset=utf-8"}
-LARGEST = 2**63 - 1
-"""Of a number in a body."""
 LONGEST_CATEGORY = 255
 """Characters of a category, as in Fireworq. Indexes have it."""
 NETWORK = "the network"
@@ -196,7 +194,7 @@ def read_body(request: HttpRequest, fields: Collection[str]) -> dict[str, Any]:
     return {name: found[name] for name in fields if found.get(name) is not None}
 
 
-def whole(body: Mapping[str, Any], name: str, most: int = LARGEST) -> int:
+def whole(body: Mapping[str, Any], name: str, most: int = 2**63 - 1) -> int:
     """Return a whole number of a body, 0 when it is not there."""
     value = body.get(name, 0)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:

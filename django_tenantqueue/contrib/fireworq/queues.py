@@ -31,7 +31,6 @@ from .lists import EVERYTHING
 from .models import FireworqQueue
 
 FIELDS = ("polling_interval", "max_workers", "max_dispatches_per_second", "max_burst_size")
-MOST_MILLISECONDS = 2**31 - 1
 NO_LIMIT = 1_000_000
 """What is said of a queue without a limit: the most slots that a queue can have."""
 THROTTLED_INTERVAL, USUAL_INTERVAL = 100, 200
@@ -85,7 +84,7 @@ def _put(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
             num_slots=whole(body, "max_workers") or get_settings().default_num_slots,
             max_per_second=rate,
             burst=burst,
-            polling_interval=whole(body, "polling_interval", MOST_MILLISECONDS) or None,
+            polling_interval=whole(body, "polling_interval", 2**31 - 1) or None,
             using=caller.using,
         )
     except InvalidOption as error:

@@ -28,10 +28,6 @@ from .settings import HttpSettings
 
 KEPT_SECONDS = REMEMBERED_SECONDS * 60
 """How long what HTTP_SECRETS and HTTP_TENANT_HOSTS say of a tenant is kept."""
-IDLE_SECONDS = 5.0
-"""How long an idle connection is kept. Its server may close it, too."""
-RESULT_SHARE = 8
-"""A body of n bytes may take this many times n as JSON."""
 HEADERS = {
     "Accept-Encoding": "identity",
     "Content-Type": "application/json",
@@ -69,7 +65,7 @@ class Client:
         found = self._sessions.get(networks)
         if found is None:
             connector = aiohttp.TCPConnector(
-                limit=0, resolver=CheckedResolver(networks), keepalive_timeout=IDLE_SECONDS
+                limit=0, resolver=CheckedResolver(networks), keepalive_timeout=5.0
             )
             found = self._sessions[networks] = aiohttp.ClientSession(
                 connector=connector,
@@ -157,7 +153,7 @@ class Client:
 
 async def _read(response: aiohttp.ClientResponse) -> Answer:
     own, of_results = settings_of(HttpSettings).http_max_body, get_settings().max_result_bytes
-    most = min(own, of_results // RESULT_SHARE)
+    most = min(own, of_results // 8)  # n bytes may take 8 n as JSON
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk
