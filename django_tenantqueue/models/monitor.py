@@ -181,8 +181,9 @@ class ConcurrentJobMonitor(models.Model):
         await sync_to_async(self.close)()
 
     def progress(self, now: datetime | None = None) -> Any:
-        """Return operations.monitors.Progress: counts, status, rate and when it may end."""
-        return _operation("progress_of")([self], now=now)[self.pk]
+        """Return status.monitor_progress.Progress: counts, status, rate and when it may end."""
+        progress_of = import_string("django_tenantqueue.status.monitor_progress.progress_of")
+        return progress_of([self], now=now)[self.pk]
 
     async def aprogress(self, now: datetime | None = None) -> Any:
         """See progress()."""

@@ -28,8 +28,6 @@ from ..queries.base import fetch
 from ..queries.direct import fetch_prepared
 from ..queries.locks import LockClass
 from ..states import Priority
-from ..status.monitor_progress import Progress as Progress
-from ..status.monitor_progress import progress_of as progress_of
 from ..text import is_storable
 from .enqueue import batches
 from .follow_ups import encode_follow_ups

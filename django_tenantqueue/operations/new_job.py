@@ -105,7 +105,8 @@ def json_head(row: Mapping[str, Any], **changes: object) -> str:
 
     Details and follow-ups are such objects. Columns that are empty or False are left out.
     """
-    columns = {**row, "delay_seconds": row["delay_seconds"] or None, **changes}
+    delay = max(0.0, row["delay_seconds"]) or None
+    columns = {**row, "delay_seconds": delay, **changes}
     texts = {name: columns.pop(name, None) for name in TEXTS}
     stored = {
         name: value
