@@ -21,7 +21,6 @@ from .calls.options import (
     Options,
     check_seconds,
     explained,
-    read_rate,
 )
 from .calls.secret import read_secret
 from .calls.sources import INTERNAL, DelayableMark, Source
@@ -32,6 +31,7 @@ from .calls.task_options import (
     positional_range,
     read_backoff,
     read_hooks,
+    read_rate,
     read_retry_when,
     readers_of,
 )

@@ -195,17 +195,6 @@ def check_seconds(name: str, value: Any) -> float:
     return float(value)
 
 
-def read_rate(max_per_second: Any, burst: Any) -> tuple[float, int | None]:
-    """Return the rate of a task and its burst; raise InvalidOption."""
-    is_number = isinstance(max_per_second, int | float) and not isinstance(max_per_second, bool)
-    if not is_number or not 0.0001 <= max_per_second <= 1_000_000:
-        raise InvalidOption(
-            f"max_per_second={max_per_second!r}: it must be a number from 0.0001 to 1,000,000"
-        )
-    burst = None if burst is None else check_whole("burst", burst, 1, 1_000_000)
-    return float(max_per_second), burst
-
-
 _NOT_WHO_MADE_IT = (
     ", as in user=request.user.pk. It limits how many jobs of a user run at once. Who made a job, "
     "as your_jobs(user=…) lists them, is created_by=str(request.user.pk)"

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from ..exceptions import InvalidOption
-from .options import APPS, NAMES, OF_TASKS, needs_app, of_apps, unknown_option
+from .options import APPS, NAMES, OF_TASKS, check_whole, needs_app, of_apps, unknown_option
 
 RetryWhen = tuple[type[BaseException], ...] | Callable[[BaseException], bool]
 Seconds = float | timedelta
@@ -74,6 +74,17 @@ def readers_of(names: Sequence[str]) -> dict[str, Callable[[Any, Any], Any]]:
                 raise needs_app(name)
             raise unknown_option(name, (*NAMES, "executor", *OF_TASKS, *readers))
     return readers
+
+
+def read_rate(max_per_second: Any, burst: Any) -> tuple[float, int | None]:
+    """Return the rate of a task and its burst; raise InvalidOption."""
+    is_number = isinstance(max_per_second, int | float) and not isinstance(max_per_second, bool)
+    if not is_number or not 0.0001 <= max_per_second <= 1_000_000:
+        raise InvalidOption(
+            f"max_per_second={max_per_second!r}: it must be a number from 0.0001 to 1,000,000"
+        )
+    burst = None if burst is None else check_whole("burst", burst, 1, 1_000_000)
+    return float(max_per_second), burst
 
 
 def positional_range(signature: inspect.Signature) -> range:
