@@ -90,11 +90,6 @@ QUESTIONS: dict[str, Question] = {
 }
 
 
-def is_for_all(request: HttpRequest) -> bool:
-    """Whether an action is asked for on all jobs that match, not on ticked ones."""
-    return request.POST.get("select_across") == "1"
-
-
 def act_on_all(
     model_admin: TenantQueueModelAdmin[Job], request: HttpRequest, action: str
 ) -> HttpResponse | None:

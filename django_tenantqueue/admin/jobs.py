@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -204,19 +203,13 @@ class JobAdmin(JobPages):
         )
 
     def _press(self, request: HttpRequest, job: Job) -> HttpResponse:
-        if "_cancel" in request.POST and not job.is_final:
-            page = self._cancel(request, [job], {"_cancel": "1"})
-            return page or HttpResponseRedirect(request.get_full_path())
-        operations: dict[str, Callable[[HttpRequest, Sequence[Job]], None]] = {
-            "_retry": self._retry,
-            "_run_now": self._run_now,
-        }
-        pressed = [operation for name, operation in operations.items() if name in request.POST]
-        if pressed:
-            pressed[0](request, [job])
-        else:
+        pressed = next((name for name in self.buttons if name in request.POST), None)
+        page: HttpResponse | None = None
+        if pressed is None or (pressed == "_cancel" and job.is_final):
             self._say(request, 0, gettext("changed"), 1)
-        return HttpResponseRedirect(request.get_full_path())
+        else:
+            page = getattr(self, self.buttons[pressed])(request, [job])
+        return page or HttpResponseRedirect(request.get_full_path())
 
     def _tune(self, request: HttpRequest, job: Job, form: WaitingJobForm) -> HttpResponse:
         done = {

@@ -68,7 +68,7 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
             title=gettext("Retrying failed details"),
             text=gettext("%(count)s of %(all)s failed details are run again so far.") % values,
             yes=gettext("Go on"),
-            sent={RETRY: "1", PLACE: _signed(retry)},
+            sent=[(PLACE, _signed(retry))],
         )
         page.template_name = "admin/tenantqueue/concurrentjobmonitor/go_on.html"
         return page
