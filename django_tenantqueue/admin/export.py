@@ -32,18 +32,15 @@ class Table:
     batches: Iterable[Sequence[Row]]
 
 
-def read_pages(
-    rows: QuerySet[Any], columns: Sequence[Column], *, size: int | None = None
-) -> Iterator[list[Row]]:
+def read_pages(rows: QuerySet[Any], columns: Sequence[Column]) -> Iterator[list[Row]]:
     """Yield all rows of a queryset in pages by primary key, the newest first."""
-    size = size or BATCH
     values = rows.order_by("-pk").values_list("pk", *(column.attribute for column in columns))
-    page = list(values[:size])
+    page = list(values[:BATCH])
     while page:
         yield [row[1:] for row in page]
-        if len(page) < size:
+        if len(page) < BATCH:
             return
-        page = list(values.filter(pk__lt=page[-1][0])[:size])
+        page = list(values.filter(pk__lt=page[-1][0])[:BATCH])
 
 
 def read_ids(

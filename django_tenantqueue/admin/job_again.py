@@ -51,7 +51,6 @@ class _Json(forms.CharField):
         self.kind = kind
 
     def clean(self, value: Any) -> Any:
-        """Return the value."""
         text = str(super().clean(value)).strip()
         if not text:
             return self.kind()
@@ -120,7 +119,6 @@ class AgainForm(PriorityForm):
             self.fields["args"].help_text = told
 
     def clean_run_at(self) -> Any:
-        """Check the time."""
         return check_run_at(self.cleaned_data["run_at"])
 
     def clean_queue(self) -> str:
@@ -130,11 +128,9 @@ class AgainForm(PriorityForm):
         return name
 
     def clean_args(self) -> Any:
-        """Put the hidden values back."""
         return self._with_hidden("args", self._shown[0], self._stored[0])
 
     def clean_kwargs(self) -> Any:
-        """Put the hidden values back."""
         return self._with_hidden("kwargs", self._shown[1], self._stored[1])
 
     def _with_hidden(self, name: str, shown: Any, stored: Any) -> Any:

@@ -66,7 +66,6 @@ class _QueueForm(forms.Form):
         self._visible = visible
 
     def clean_tenant(self) -> str:
-        """Refuse a tenant that the user does not see."""
         tenant = str(self.cleaned_data["tenant"])
         if tenant and self._visible is not None and tenant not in self._visible:
             raise hidden_tenant(tenant)
@@ -85,7 +84,6 @@ class MoveForm(_QueueForm):
         self._tenants = sorted(set(tenants))
 
     def clean(self) -> dict[str, Any]:
-        """Find the queues."""
         cleaned = super().clean() or {}
         if "queue" in cleaned and "tenant" in cleaned:
             for tenant in self._tenants:
@@ -187,7 +185,6 @@ class WaitingJobForm(ComparingForm, PriorityForm):
             field.show_hidden_initial = True
 
     def clean_run_at(self) -> datetime | None:
-        """Check the time."""
         return check_run_at(self.cleaned_data["run_at"])
 
     def clean(self) -> dict[str, Any]:

@@ -43,7 +43,6 @@ class JobPages(JobActions):
         return jobs.filter(final=False).first() or jobs.first()
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the pages, and what belongs to the page of a job."""
         safe, name = self.admin_site.admin_view, "tenantqueue_job"
         value = "<path:object_id>/<str:part>.json"
         return [

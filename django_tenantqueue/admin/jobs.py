@@ -90,7 +90,6 @@ class JobAdmin(JobPages):
     )
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the pages of failures, and the others."""
         views = {
             "failures/": ("tenantqueue_failures", failures_view),
             "failures/group/": ("tenantqueue_failure_group", failure_group_view),
@@ -102,11 +101,9 @@ class JobAdmin(JobPages):
         return [*pages, *super().get_urls()]
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        """Return the list that finds its pages by ids."""
         return JobChangeList
 
     def export_table(self, changelist: ChangeList) -> Table:
-        """Return the jobs that the list finds on all its pages."""
         found = cast("JobChangeList", changelist)
         jobs = exported_jobs(found.root_queryset, found.all_ids())
         return Table(self.export_name, exported_columns(), jobs)

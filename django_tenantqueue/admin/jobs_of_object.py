@@ -52,14 +52,12 @@ class JobsOfObjectMixin(_Base):
         return super().media + Media(css={"all": ["django_tenantqueue/admin.css"]})
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Return the fieldsets of the page, with that of the jobs behind the others."""
         fieldsets = super().get_fieldsets(request, obj)
         if not self._shows_jobs(request, obj) or SECTION in flatten_fieldsets(fieldsets):
             return fieldsets
         return [*fieldsets, (gettext("Jobs"), {"fields": [SECTION]})]
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
-        """Return the object, with the tenants whose jobs the user may see."""
         found = super().get_object(request, object_id, from_field)
         if found is not None:
             setattr(found, _TENANTS, visible_tenants(request))
@@ -71,7 +69,6 @@ class JobsOfObjectMixin(_Base):
         return fields if self.fields else [name for name in fields if name != SECTION]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Return the fields that cannot be edited, with the jobs."""
         fields = super().get_readonly_fields(request, obj)
         return [*fields, SECTION] if self._shows_jobs(request, obj) else fields
 
@@ -83,7 +80,6 @@ class JobsOfObjectMixin(_Base):
         return [column for column in columns if column != COLUMN]
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """Return the list, with the newest job of each of its rows, read by one query."""
         changelist = super().get_changelist_instance(request)
         if COLUMN in changelist.list_display:
             rows = list(changelist.result_list)

@@ -135,7 +135,6 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
         return found, duplicates
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the pages, what one of them fetches anew, and the download of details."""
         name = "tenantqueue_concurrentjobmonitor"
         details = self.admin_site.admin_view(self.export_details_view)
         live = self.admin_site.admin_view(self.live_view)
@@ -170,7 +169,6 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show a monitor with its progress."""
         monitor = context.get("original")
         if monitor is not None:
             context["live"] = self._live(request, monitor)

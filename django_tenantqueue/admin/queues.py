@@ -112,7 +112,6 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     )
 
     def get_urls(self) -> list[Any]:
-        """Return the addresses of this model's pages, and that of the first page's content."""
         view = self.admin_site.admin_view(partial(overview_view, model_admin=self))
         return [path("overview/", view, name="tenantqueue_overview"), *super().get_urls()]
 
@@ -159,7 +158,6 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
         super().save_model(request, obj, form, change)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        """Return the list that orders by what the queues do at the moment."""
         return QueueChangeList
 
     def load(self, rows: Sequence[TenantQueue]) -> None:
@@ -274,10 +272,8 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
 
     @admin.action(permissions=["change"], description=_("Retire: take no new jobs"))
     def retire_selected(self, request: HttpRequest, queryset: QuerySet[TenantQueue]) -> None:
-        """Retire queues."""
         self.switch(request, queryset, "retired", True, control.retire)
 
     @admin.action(permissions=["change"], description=_("Take new jobs again"))
     def unretire_selected(self, request: HttpRequest, queryset: QuerySet[TenantQueue]) -> None:
-        """Take queues back from retirement."""
         self.switch(request, queryset, "retired", False, control.reopen)

@@ -104,7 +104,6 @@ class LineAdmin(LinedAdmin[_S]):
     )
 
     def load(self, rows: Sequence[_S]) -> None:
-        """Give each row its `load`."""
         found = session_loads(self.using, [row.pk for row in rows]) if rows else {}
         for row in rows:
             row.load = found.get(row.pk, SessionLoad(row.pk, 0, 0))  # type: ignore[attr-defined]
@@ -174,7 +173,6 @@ class SessionAdmin(LineAdmin[Session]):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
-        """Return sessions alone, not users."""
         return super().get_queryset(request).filter(kind=Session.Kind.SERIAL)
 
     @admin.display(description=_("session"), ordering="key")
@@ -193,7 +191,6 @@ class SessionAdmin(LineAdmin[Session]):
 
     @admin.action(permissions=["change"], description=_("Resume: paused and halted ones go on"))
     def resume_selected(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
-        """Resume sessions."""
         ids = list(queryset.values_list("pk", flat=True))
         changed = operations.resume_sessions(ids, using=self.using)
         self.message_user(
