@@ -42,6 +42,7 @@ from ..status.workers import WorkerState
 from .acting import acting
 from .charts import gauge, sparkline
 from .formats import NOTHING, breakable, counted
+from .links import jobs_url
 from .live_forms import SingleTuneForm, column_label
 from .visible import may, visible_tenants
 
@@ -215,7 +216,7 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
             if report.held
             else "",
             alarming=any(map(is_late, report.held)),
-            url=f"{reverse('admin:tenantqueue_job_changelist')}?state=held" if sees_jobs else "",
+            url=jobs_url(state="held") if sees_jobs else "",
         ),
     ]
     if sees_workers:
@@ -228,12 +229,10 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
 
 
 def _held(held: HeldJobs) -> dict[str, Any]:
-    jobs = reverse("admin:tenantqueue_job_changelist")
-    query = urlencode({"queue_id": str(held.queue_id), "state": "held"})
     return {
         "place": place_text(held),
         "url": reverse("admin:tenantqueue_tenantqueue_change", args=[held.queue_id]),
-        "jobs_url": f"{jobs}?{query}",
+        "jobs_url": jobs_url(queue_id=held.queue_id, state="held"),
         "cause": breakable(cause_text(held)),
         "jobs": counted(held.jobs, COUNTED_TO),
         "wait": duration_text(held.wait_seconds),
@@ -253,12 +252,11 @@ def _queue(line: QueueLine) -> dict[str, Any]:
         "waiting": counted(load.waiting, COUNTED_TO),
         "free": gettext("no limit") if free is None else f"{free:,}",
     }
-    jobs = reverse("admin:tenantqueue_job_changelist")
     return {
         "queue": queue,
         "tenant": queue.tenant or NOTHING,
         "url": reverse("admin:tenantqueue_tenantqueue_change", args=[queue.id]),
-        "jobs_url": f"{jobs}?{urlencode({'queue_id': queue.id})}",
+        "jobs_url": jobs_url(queue_id=queue.id),
         "wait": duration_text(queue.wait_seconds),
         "late": (queue.wait_seconds or 0) > LATE_SECONDS,
         "running": counted(queue.active, COUNTED_TO),
@@ -272,10 +270,9 @@ def _queue(line: QueueLine) -> dict[str, Any]:
 
 
 def _task(line: TaskLine, hours: int) -> dict[str, Any]:
-    jobs = reverse("admin:tenantqueue_job_changelist")
     return {
         "name": breakable(line.name),
-        "url": f"{jobs}?{urlencode({'q': line.name})}",
+        "url": jobs_url(q=line.name),
         "failed_url": failures_url(hours=hours, task=line.name),
         "ended": line.counts.ended,
         "mean": duration_text(line.mean_run_seconds),

@@ -28,6 +28,7 @@ from .job_again import AgainForm, can_be_repeated
 from .job_forms import WaitingJobForm
 from .job_page import ACTIONS_OF, describe_state, is_tunable
 from .job_values import download_value
+from .links import job_url
 
 
 class JobPages(JobActions):
@@ -90,7 +91,8 @@ class JobPages(JobActions):
         job = self._shown_job(request, object_id)
         if not self.may_enqueue_again(request, job):
             raise PermissionDenied
-        back = HttpResponseRedirect(self._job_url(job.pk))
+        page_of_job = job_url(job.pk, self.admin_site)
+        back = HttpResponseRedirect(page_of_job)
         queue = self.queue_of(job)
         if queue is None:
             text = gettext("Its queue was deleted: the job cannot be enqueued again.")
@@ -106,13 +108,13 @@ class JobPages(JobActions):
         if form.is_valid():
             new = self._enqueue_again(request, job, form)
             if new is not None:
-                return HttpResponseRedirect(self._job_url(new.pk))
+                return HttpResponseRedirect(job_url(new.pk, self.admin_site))
         return self.page(
             request,
             "admin/tenantqueue/job/again.html",
             gettext("Enqueue job #%d again") % job.pk,
             job=job,
-            job_url=self._job_url(job.pk),
+            job_url=page_of_job,
             queue=queue,
             form=form,
             mask=MASK,
@@ -154,12 +156,8 @@ class JobPages(JobActions):
                 "Nothing was enqueued: {link} has the same unique key. Change the arguments that "
                 "make the key, or wait for its end."
             ),
-            link=format_html('<a href="{}">#{}</a>', self._job_url(job_id), job_id),
+            link=format_html('<a href="{}">#{}</a>', job_url(job_id or 0, self.admin_site), job_id),
         )
-
-    def _job_url(self, job_id: int | None) -> str:
-        name = "admin:tenantqueue_job_change"
-        return reverse(name, args=[job_id], current_app=self.admin_site.name)
 
     def changing_context(
         self, request: HttpRequest, job: Job, form: WaitingJobForm | None

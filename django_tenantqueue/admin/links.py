@@ -9,6 +9,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html, format_html_join
+from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from ..models import Job
@@ -29,9 +30,15 @@ def url_for(
         return ""
 
 
-def job_url(job_id: int) -> str:
-    """Return the address of a job's page."""
-    return reverse("admin:tenantqueue_job_change", args=[job_id])
+def job_url(job_id: int, site: AdminSite | None = None) -> str:
+    """Return the address of a job's page, by default on Django's own site."""
+    current_app = None if site is None else site.name
+    return reverse("admin:tenantqueue_job_change", args=[job_id], current_app=current_app)
+
+
+def jobs_url(**query: object) -> str:
+    """Return the address of the list of jobs with some filters."""
+    return f"{reverse('admin:tenantqueue_job_changelist')}?{urlencode(query)}"
 
 
 def job_link(job_id: int) -> SafeString:

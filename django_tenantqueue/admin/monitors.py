@@ -27,7 +27,7 @@ from .formats import NOTHING, moment_text, read_number, state_badge
 from .links import job_link
 from .live_admin import TunedAdmin
 from .monitor_actions import MonitorActions
-from .monitor_export import details_table
+from .monitor_details import details_table
 from .monitor_page import live_context
 from .monitor_words import PARTS, share_bar, status_badge
 

@@ -11,9 +11,8 @@ from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import Field, QuerySet
 from django.http import HttpRequest
-from django.urls import path, reverse
+from django.urls import path
 from django.utils.html import format_html
-from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -30,6 +29,7 @@ from .charts import gauge
 from .filters import QueueNameFilter
 from .formats import NOTHING, badge, badges, counted
 from .home import overview_view
+from .links import jobs_url
 from .live_admin import TunedAdmin
 from .queue_list import QueueChangeList, TroubleFilter
 
@@ -45,9 +45,7 @@ BADGES = {
 
 def jobs_link(queue: TenantQueue, state: str, text: str) -> SafeString:
     """Return a link to a queue's jobs in a state."""
-    url = reverse("admin:tenantqueue_job_changelist")
-    query = urlencode({"queue_id": str(queue.pk), "state": state})
-    return format_html('<a href="{}?{}">{}</a>', url, query, text)
+    return format_html('<a href="{}">{}</a>', jobs_url(queue_id=queue.pk, state=state), text)
 
 
 def _now(queue: TenantQueue) -> QueueNow:

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.template.defaultfilters import date as format_date
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
@@ -24,7 +24,7 @@ from ..states import State
 from ..status.amounts import COUNTED_TO
 from .base import EmptyList, jobs_hidden
 from .filters import HaltedFilter, TenantFilter
-from .formats import NOTHING, badge, badges, counted, state_badge
+from .formats import NOTHING, badge, badges, counted, state_badge, table
 from .links import job_link
 from .live_admin import LinedAdmin
 
@@ -124,25 +124,16 @@ class LineAdmin(LinedAdmin[_S]):
         )
         if not inside and not line:
             return gettext("none")
-        rows = format_html_join(
-            "",
-            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            (
-                (job_link(job.pk), state_badge(job.state), job.name, job.priority, job.queue.name)
-                for job in (*inside, *line)
-            ),
+        titles = (_("job"), _("state"), _("name"), _("priority"), _("queue"))
+        rows = (
+            (job_link(job.pk), state_badge(job.state), job.name, job.priority, job.queue.name)
+            for job in (*inside, *line)
         )
         load: SessionLoad = session.load  # type: ignore[attr-defined]
         more = load.line - len(line)
         return format_html(
-            '<table class="tq-line"><thead><tr><th>{}</th><th>{}</th><th>{}</th><th>{}</th>'
-            "<th>{}</th></tr></thead><tbody>{}</tbody></table>{}",
-            gettext("job"),
-            gettext("state"),
-            gettext("name"),
-            gettext("priority"),
-            gettext("queue"),
-            rows,
+            "{}{}",
+            table(titles, rows),
             gettext("and %s more in line") % counted(more, COUNTED_TO) if more > 0 else "",
         )
 
