@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from django.contrib import admin, messages
@@ -14,7 +14,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpR
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -40,7 +39,7 @@ from ..status.held import cause_text, is_late, place_text
 from ..status.overview import Overview, QueueLine, TaskLine, read_overview
 from ..status.workers import WorkerState
 from .acting import acting
-from .charts import gauge, sparkline
+from .charts import Tile, gauge, sparkline
 from .formats import NOTHING, breakable, counted
 from .links import jobs_url
 from .live_forms import SingleTuneForm, column_label
@@ -62,18 +61,6 @@ LISTS: dict[str, type[Model]] = {
     "changes": Change,
 }
 """Where a problem of the core is mended -> the model of the list."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """One number of the fleet, with its line over the range."""
-
-    title: str
-    value: str
-    note: str
-    spark: SafeString | str = ""
-    alarming: bool = False
-    url: str = ""
 
 
 class QueueForm(SingleTuneForm):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.admin import AdminSite
 from django.db.models import Model
@@ -47,23 +47,15 @@ class ShownCause:
     links: SafeString
 
 
-@dataclass(frozen=True, slots=True)
-class ShownAnswer:
-    """What the page says about why a job does not run."""
-
-    sentence: str
-    causes: Sequence[ShownCause]
-
-
-def answer_for(site: AdminSite, request: HttpRequest, using: str, job: Job) -> ShownAnswer | None:
-    """Return what the page of a job says; None: it has ended."""
+def answer_for(
+    site: AdminSite, request: HttpRequest, using: str, job: Job
+) -> dict[str, Any] | None:
+    """Return what the page of a job says about why it does not run; None: it has ended."""
     if job.is_final:
         return None
-    found = explain(using, job)
-    this = Target("job", job.pk, "")
-    return ShownAnswer(
-        found.sentence, [shown_cause(site, request, cause, this) for cause in found.causes]
-    )
+    found, this = explain(using, job), Target("job", job.pk, "")
+    causes = [shown_cause(site, request, cause, this) for cause in found.causes]
+    return {"sentence": found.sentence, "causes": causes}
 
 
 def shown_cause(site: AdminSite, request: HttpRequest, cause: Cause, this: Target) -> ShownCause:

@@ -110,9 +110,10 @@ def describe_arguments(site: AdminSite, job: Job) -> dict[str, Any]:
     }
 
 
-def describe_state(site: AdminSite, request: HttpRequest, using: str, job: Job) -> dict[str, Any]:
+def describe_state(
+    site: AdminSite, request: HttpRequest, using: str, job: Job, queue: TenantQueue | None
+) -> dict[str, Any]:
     """Return what the page shows and refreshes while the job is unfinished."""
-    queue = TenantQueue.objects.using(using).filter(pk=job.queue_id).first()
     worker = Worker.objects.using(using).filter(pk=job.worker_id).first() if job.worker_id else None
     shown = shown_columns(job)
     return {

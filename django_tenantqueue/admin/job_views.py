@@ -70,10 +70,7 @@ class JobPages(JobActions):
     def live_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Return the parts of a job's page that change while the job is unfinished."""
         job = self._shown_job(request, object_id)
-        may_change = self.has_change_permission(request, job)
-        waits = may_change and is_tunable(job)
-        form = WaitingJobForm(job, self.queue_of(job)) if waits else None
-        context = {"opts": self.opts, **self.changing_context(request, job, form)}
+        context = {"opts": self.opts, **self.changing_context(request, job)}
         request.current_app = self.admin_site.name
         response = TemplateResponse(request, "admin/tenantqueue/job/live.html", context)
         add_never_cache_headers(response)
@@ -160,21 +157,27 @@ class JobPages(JobActions):
         )
 
     def changing_context(
-        self, request: HttpRequest, job: Job, form: WaitingJobForm | None
+        self, request: HttpRequest, job: Job, form: WaitingJobForm | None = None
     ) -> dict[str, Any]:
-        """Return what the parts of the page show that change while the job is unfinished."""
+        """Return what the parts of the page show that change while the job is unfinished.
+
+        `form`: with the errors of what was entered.
+        """
         site, may_change = self.admin_site, self.has_change_permission(request, job)
+        queue = self.queue_of(job)
+        if form is None and may_change and is_tunable(job):
+            form = WaitingJobForm(job, queue)
         again = self.may_enqueue_again(request, job)
         urls = {
             name: reverse(f"admin:tenantqueue_job_{name}", args=[job.pk], current_app=site.name)
             for name in ("live", "again")
         }
         return {
-            "form": form if may_change else None,
+            "form": form,
             "buttons": ACTIONS_OF[State(job.state)] if may_change else (),
             "again_url": urls["again"] if again else "",
             "live_url": "" if job.is_final else urls["live"],
-            **describe_state(site, request, self.using, job),
+            **describe_state(site, request, self.using, job, queue),
         }
 
     def queue_of(self, job: Job) -> TenantQueue | None:

@@ -173,10 +173,9 @@ class JobAdmin(JobPages):
             return self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined, no-any-return]
                 request, self.opts, object_id
             )
-        may_change = self.has_change_permission(request, job)
-        form: WaitingJobForm | None = None
+        form = None
         if request.method == "POST":
-            if not may_change:
+            if not self.has_change_permission(request, job):
                 raise PermissionDenied
             if "_tune" not in request.POST or not is_tunable(job):
                 with acting(request):
@@ -185,8 +184,6 @@ class JobAdmin(JobPages):
             if form.is_valid():
                 with acting(request):
                     return self._tune(request, job, form)
-        elif is_tunable(job):
-            form = WaitingJobForm(job, self.queue_of(job))
         return self.page(
             request,
             "admin/tenantqueue/job/change_form.html",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +11,6 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 
 from ..models import ConcurrentJobMonitor
@@ -22,6 +20,7 @@ from ..status.amounts import COUNTED_TO, LISTED
 from ..status.explanation import Target, explain_monitor
 from ..status.figures import rate_text
 from ..status.monitor_progress import Progress
+from .charts import Tile
 from .formats import (
     NOTHING,
     breakable,
@@ -30,31 +29,13 @@ from .formats import (
     moment,
     moment_text,
 )
-from .job_causes import ShownCause, shown_cause
+from .job_causes import shown_cause
 from .links import job_link
 from .monitor_details import chosen_part, details_of
 from .monitor_words import counts_text, share_bar, status_badge
 
 OVER = ("ended", "cancelled")
 """States of monitors that do not change any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """A number of the monitor, and what it is made of."""
-
-    title: str
-    value: SafeString | str
-    note: str = ""
-    alarming: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ShownBound:
-    """A cause that keeps details from running, and how many."""
-
-    details: str
-    cause: ShownCause
 
 
 def live_context(
@@ -89,7 +70,7 @@ def live_context(
         "tiles": _tiles(using, monitor, now, at),
         "sentence": answer.sentence,
         "bounds": [
-            ShownBound(_details_text(bound.details), shown_cause(site, request, bound.cause, this))
+            (_details_text(bound.details), shown_cause(site, request, bound.cause, this))
             for bound in answer.bounds
         ],
         "failures": [_failure(group) for group in failures],
