@@ -127,14 +127,11 @@ def _problem(request: HttpRequest, problem: Problem) -> dict[str, str]:
         return {"text": text, "url": url}
     text = text[:1].upper() + text[1:]
     model = _list_of(problem.where)
-    if model is None:
+    if model is None or not (may(request, "view", model) or may(request, "change", model)):
         return {"text": text, "url": ""}
-    seen = may(request, "view", model) or may(request, "change", model)
     opts = model._meta
-    url = reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist") if seen else ""
-    if url and problem.filter:
-        url = f"{url}?{problem.filter}"
-    return {"text": text, "url": url}
+    url = reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist")
+    return {"text": text, "url": f"{url}?{problem.filter}" if problem.filter else url}
 
 
 def _list_of(where: str) -> type[Model] | None:
@@ -172,7 +169,7 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
         ),
         Tile(
             gettext("Failed runs"),
-            NOTHING if failing is None else f"{100 * failing:.1f} %",
+            _failing_text(failing),
             gettext("%(failed)s ended in error, %(retried)s were retried")
             % {"failed": f"{counts.failed:,}", "retried": f"{counts.retried:,}"},
             sparkline(overview.failed, gettext("Failed runs over time"), "tq-spark-error"),

@@ -36,7 +36,7 @@ def job_url(job_id: int, site: AdminSite | None = None) -> str:
     return reverse("admin:tenantqueue_job_change", args=[job_id], current_app=current_app)
 
 
-def jobs_url(**query: object) -> str:
+def jobs_url(**query: str | int) -> str:
     """Return the address of the list of jobs with some filters."""
     return f"{reverse('admin:tenantqueue_job_changelist')}?{urlencode(query)}"
 

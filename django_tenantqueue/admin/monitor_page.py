@@ -66,7 +66,8 @@ def live_context(
         "badge": status_badge(now),
         "bar": share_bar(now),
         "counts": counts_text(now),
-        "ended": _ended_text(now),
+        "ended": gettext("%(ended)s of %(total)s details have ended")
+        % {"ended": f"{now.total - now.left:,}", "total": f"{now.total:,}"},
         "tiles": _tiles(using, monitor, now, at),
         "sentence": answer.sentence,
         "bounds": [
@@ -84,13 +85,6 @@ def live_context(
 def part_asked(request: HttpRequest) -> bool:
     """Whether the address asks for details in one state."""
     return request.GET.get("details", "").replace("_", "").isalpha()
-
-
-def _ended_text(now: Progress) -> str:
-    return gettext("%(ended)s of %(total)s details have ended") % {
-        "ended": f"{now.total - now.left:,}",
-        "total": f"{now.total:,}",
-    }
 
 
 def per_minute(per_second: float) -> str:
@@ -114,7 +108,8 @@ def _tiles(using: str, monitor: ConcurrentJobMonitor, now: Progress, at: datetim
         tiles.append(Tile(gettext("Rate now"), rate, note))
     seconds = (until - monitor.created_at).total_seconds()
     rate = per_minute(ended / seconds) if ended and seconds > 0 else NOTHING
-    tiles.append(Tile(gettext("Rate over its life"), rate, _started(monitor, at)))
+    started = gettext("started %s") % moment_text(monitor.created_at, at)
+    tiles.append(Tile(gettext("Rate over its life"), rate, started))
     left = now.running + now.ready + now.retrying
     flight = f"{left:,} / {monitor.parallel:,}"
     if now.status not in OVER:
@@ -128,10 +123,6 @@ def _tiles(using: str, monitor: ConcurrentJobMonitor, now: Progress, at: datetim
         note = gettext("%s of the details that ended") % f"{100 * now.failed / ended:.1f} %"
     tiles.append(Tile(gettext("Failed"), f"{now.failed:,}", note, alarming=bool(now.failed)))
     return tiles
-
-
-def _started(monitor: ConcurrentJobMonitor, at: datetime) -> str:
-    return gettext("started %s") % moment_text(monitor.created_at, at)
 
 
 def _expected(now: Progress, at: datetime) -> Tile:
