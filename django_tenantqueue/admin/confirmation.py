@@ -30,11 +30,7 @@ def is_answered(request: HttpRequest) -> bool:
 
 
 def confirm(
-    model_admin: TenantQueueModelAdmin[Any],
-    request: HttpRequest,
-    rows: Rows,
-    verb: str,
-    text: str,
+    model_admin: TenantQueueModelAdmin[Any], request: HttpRequest, rows: Rows, verb: str, text: str
 ) -> HttpResponse | None:
     """Return a page that asks whether to do what `verb` says; None after a "Yes".
 

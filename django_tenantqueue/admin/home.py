@@ -101,11 +101,7 @@ def home_context(request: HttpRequest) -> dict[str, Any]:
             *(_problem(request, found) for found in overview.report.problems),
         ],
         "panels": gathered(Feature.admin_panels, request, using=using),
-        "tiles": _tiles(
-            overview,
-            sees_workers=may(request, "view", Worker),
-            sees_jobs=sees_jobs,
-        ),
+        "tiles": _tiles(overview, sees_workers=may(request, "view", Worker), sees_jobs=sees_jobs),
         "held": [_held(one) for one in overview.report.held],
         "queues": [_queue(line) for line in overview.queues],
         "tasks": [_task(line, hours) for line in overview.tasks] if sees_jobs else None,

@@ -12,15 +12,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
-from ..models import (
-    ConcurrentJobMonitor,
-    Job,
-    Session,
-    TaskControl,
-    TenantQueue,
-    UserCap,
-    Worker,
-)
+from ..models import ConcurrentJobMonitor, Job, Session, TaskControl, TenantQueue, UserCap, Worker
 from ..status.explanation import Cause, Target, explain
 from .formats import moment
 from .links import link_to

@@ -80,9 +80,7 @@ class JobChangeList(ChangeList):
         values = {name: value for name in PARAMETERS if (value := self._given(name))}
         self.tenants_seen = visible_tenants(request)
         self.asked = read_filters(
-            get_settings().database,
-            {**values, SEARCH: self.query},
-            tenants=self.tenants_seen,
+            get_settings().database, {**values, SEARCH: self.query}, tenants=self.tenants_seen
         )
         self.queue = self.asked.queue
         self.has_active_filters = any(self._given(name) is not None for name in PARAMETERS)

@@ -9,7 +9,6 @@ from typing import Any
 from django.apps import apps
 from django.contrib.admin import AdminSite
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -34,8 +33,8 @@ from .formats import (
 )
 from .job_causes import answer_for
 from .job_follow_ups import follow_up_links, previous_link
-from .job_values import shown_arguments, shown_columns, shown_result
-from .links import link_to
+from .job_values import shown_columns, shown_result
+from .links import job_url, link_to
 from .timeline import make_timeline
 
 
@@ -102,14 +101,6 @@ def is_tunable(job: Job) -> bool:
     return job.state in WAITING
 
 
-def describe_arguments(site: AdminSite, job: Job) -> dict[str, Any]:
-    """Return what the template needs of the arguments of a job, which do not change."""
-    return {
-        "arguments": shown_arguments(job),
-        "arguments_url": value_url(site, job, "arguments"),
-    }
-
-
 def describe_state(
     site: AdminSite, request: HttpRequest, using: str, job: Job, queue: TenantQueue | None
 ) -> dict[str, Any]:
@@ -127,16 +118,11 @@ def describe_state(
         "answer": answer_for(site, request, using, job),
         "progress": _progress(job),
         "result": shown_result(job),
-        "result_url": value_url(site, job, "result"),
+        "result_url": job_url(job.pk, site, "value", "result"),
         "failures": _failures(job.kept_errors),
         "stats": _pairs(shown["stats"]),
         "facts": _facts(site, request, using, job, shown),
     }
-
-
-def value_url(site: AdminSite, job: Job, part: str) -> str:
-    """Return the address of the arguments or the result of a job as a file."""
-    return reverse("admin:tenantqueue_job_value", args=[job.pk, part], current_app=site.name)
 
 
 def _progress(job: Job) -> dict[str, Any] | None:
@@ -145,10 +131,7 @@ def _progress(job: Job) -> dict[str, Any] | None:
     text = "" if job.progress_done is None else f"{job.progress_done:g}"
     if job.progress_total is not None:
         text = gettext("%(done)s of %(total)s") % {"done": text, "total": f"{job.progress_total:g}"}
-    return {
-        "bar": progress_bar(job.progress_percent, text),
-        "message": job.progress_message or "",
-    }
+    return {"bar": progress_bar(job.progress_percent, text), "message": job.progress_message or ""}
 
 
 def _failures(errors: Sequence[dict[str, Any]]) -> list[Failure]:

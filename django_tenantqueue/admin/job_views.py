@@ -10,7 +10,7 @@ from django.contrib.auth import get_permission_codename
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils.cache import add_never_cache_headers
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -168,15 +168,11 @@ class JobPages(JobActions):
         if form is None and may_change and is_tunable(job):
             form = WaitingJobForm(job, queue)
         again = self.may_enqueue_again(request, job)
-        urls = {
-            name: reverse(f"admin:tenantqueue_job_{name}", args=[job.pk], current_app=site.name)
-            for name in ("live", "again")
-        }
         return {
             "form": form,
             "buttons": ACTIONS_OF[State(job.state)] if may_change else (),
-            "again_url": urls["again"] if again else "",
-            "live_url": "" if job.is_final else urls["live"],
+            "again_url": job_url(job.pk, site, "again") if again else "",
+            "live_url": "" if job.is_final else job_url(job.pk, site, "live"),
             **describe_state(site, request, self.using, job, queue),
         }
 

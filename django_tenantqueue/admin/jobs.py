@@ -37,8 +37,10 @@ from .formats import (
 )
 from .job_forms import WaitingJobForm
 from .job_list import JobChangeList, exported_columns, exported_jobs
-from .job_page import describe_arguments, is_tunable
+from .job_page import is_tunable
+from .job_values import shown_arguments
 from .job_views import JobPages
+from .links import job_url
 
 GATES: dict[str | None, Any] = {"details": _("its details"), **HELD_BY}
 """What holds a job, in the words of the other pages."""
@@ -189,10 +191,11 @@ class JobAdmin(JobPages):
             "admin/tenantqueue/job/change_form.html",
             job.name,
             original=job,
+            arguments=shown_arguments(job),
+            arguments_url=job_url(job.pk, self.admin_site, "value", "arguments"),
             has_view_permission=True,
             preserved_filters=self.get_preserved_filters(request),
             **self.changing_context(request, job, form),
-            **describe_arguments(self.admin_site, job),
             **(extra_context or {}),
         )
 

@@ -84,12 +84,7 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
             "Yes, retry %(count)s failed detail", "Yes, retry %(count)s failed details", now.failed
         )
         return ask(
-            self,
-            request,
-            [monitor],
-            title=title % count,
-            text=_consequences(now),
-            yes=yes % count,
+            self, request, [monitor], title=title % count, text=_consequences(now), yes=yes % count
         )
 
     @admin.action(permissions=["change"], description=_("Retry failed details…"))

@@ -21,14 +21,7 @@ from ..status.explanation import Target, explain_monitor
 from ..status.figures import rate_text
 from ..status.monitor_progress import Progress
 from .charts import Tile
-from .formats import (
-    NOTHING,
-    breakable,
-    duration_text,
-    exact_text,
-    moment,
-    moment_text,
-)
+from .formats import NOTHING, breakable, duration_text, exact_text, moment, moment_text
 from .job_causes import shown_cause
 from .links import job_link
 from .monitor_details import chosen_part, details_of

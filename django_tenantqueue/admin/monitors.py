@@ -61,14 +61,7 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
     pause_text = _(
         "No further detail of these monitors starts until you resume them. Details that run go on."
     )
-    list_display = (
-        "title",
-        "overview",
-        "paused",
-        "parallel",
-        "interval",
-        "priority",
-    )
+    list_display = ("title", "overview", "paused", "parallel", "interval", "priority")
     list_display_links = ("title",)
     list_editable = ("parallel", "interval", "priority", "paused")
     list_filter = ("paused", CancelledFilter, TenantFilter)
@@ -84,13 +77,7 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
     fieldsets = (
         (
             _("Takes effect within a second"),
-            {
-                "fields": (
-                    ("parallel", "interval"),
-                    ("priority", "stop_after_failures"),
-                    "paused",
-                )
-            },
+            {"fields": (("parallel", "interval"), ("priority", "stop_after_failures"), "paused")},
         ),
         (
             _("About"),
