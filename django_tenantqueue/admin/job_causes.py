@@ -11,22 +11,23 @@ from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from ..models import ConcurrentJobMonitor, Job, Session, TaskControl, TenantQueue, UserCap, Worker
 from ..status.explanation import Cause, Target, explain
 from .formats import moment
 from .links import link_to
 
-MODELS: dict[str, type[Model]] = {
-    "queue": TenantQueue,
-    "session": Session,
-    "usercap": UserCap,
-    "monitor": ConcurrentJobMonitor,
-    "task": TaskControl,
-    "job": Job,
-    "worker": Worker,
+KINDS: dict[str, tuple[type[Model], Any]] = {
+    "queue": (TenantQueue, _("queue: %s")),
+    "session": (Session, _("session: %s")),
+    "usercap": (UserCap, _("user cap: %s")),
+    "monitor": (ConcurrentJobMonitor, _("monitor: %s")),
+    "task": (TaskControl, _("task: %s")),
+    "job": (Job, _("job %s")),
+    "worker": (Worker, _("worker: %s")),
 }
-"""The models of the admin by the kinds of targets."""
+"""Kinds of targets -> the model of the admin, and what a link says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +72,5 @@ def shown_cause(site: AdminSite, request: HttpRequest, cause: Cause, this: Targe
 
 
 def _link(site: AdminSite, request: HttpRequest, target: Target) -> SafeString:
-    labels = {
-        "queue": gettext("queue: %s"),
-        "session": gettext("session: %s"),
-        "usercap": gettext("user cap: %s"),
-        "monitor": gettext("monitor: %s"),
-        "task": gettext("task: %s"),
-        "job": gettext("job %s"),
-        "worker": gettext("worker: %s"),
-    }
-    text = labels[target.kind] % target.label
-    return link_to(site, request, MODELS[target.kind], target.id, text)
+    model, label = KINDS[target.kind]
+    return link_to(site, request, model, target.id, label % target.label)
