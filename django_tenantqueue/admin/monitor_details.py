@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from django.urls import reverse
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -15,7 +12,6 @@ from ..models import ConcurrentJobMonitor, Job
 from ..operations.monitor_control import DETAILS_SHOWN, list_details
 from ..status.monitor_details import walk_details
 from ..status.monitor_progress import Progress
-from .base import jobs_hidden
 from .export import Table
 from .formats import NOTHING, breakable, duration_text, moment, state_badge, table
 from .job_list import exported_columns, exported_jobs
@@ -33,26 +29,9 @@ def chosen_part(asked: str, now: Progress) -> str:
     return "done"
 
 
-def details_of(
-    using: str, monitor: ConcurrentJobMonitor, now: Progress, part: str, *, sees_jobs: bool
-) -> SafeString:
-    """Return the details in the state `part` as HTML."""
-    tabs = format_html_join(
-        " ",
-        '<a href="?details={}" aria-current="{}">{} <span class="tq-number">{}</span></a>',
-        (
-            (name, "true" if name == part else "false", label, f"{getattr(now, name):,}")
-            for name, label in PARTS.items()
-        ),
-    )
-    jobs = jobs_hidden()
-    if sees_jobs:
-        shown = list_details(using, monitor, part)
-        jobs = _table(shown, getattr(now, part)) + _download_links(monitor, part)
-    return format_html('<div class="tq-tabs">{}</div>{}', tabs, jobs)
-
-
-def _table(jobs: Sequence[Job], count: int) -> SafeString:
+def details_of(using: str, monitor: ConcurrentJobMonitor, part: str, count: int) -> SafeString:
+    """Return a table of the newest of `count` details in the state `part`, as HTML."""
+    jobs = list_details(using, monitor, part)
     if not jobs:
         return format_html('<p class="tq-quiet">{}</p>', gettext("none"))
     titles = (
@@ -77,25 +56,6 @@ def _table(jobs: Sequence[Job], count: int) -> SafeString:
             "count": f"{count:,}",
         }
     return format_html("{}{}", table(titles, rows), more)
-
-
-def _download_links(monitor: ConcurrentJobMonitor, part: str) -> SafeString:
-    """Return links to the details in the state `part`, and to all, as HTML."""
-    links = (
-        (
-            of_links,
-            text,
-            reverse("admin:tenantqueue_concurrentjobmonitor_details", args=[monitor.pk, form]),
-            query,
-        )
-        for of_links, query in ((PARTS[part], f"?details={part}"), (gettext("all"), ""))
-        for form, text in (("csv", "CSV"), ("jsonl", gettext("JSON lines")))
-    )
-    return format_html(
-        '<p class="tq-downloads">{} {}</p>',
-        gettext("Download:"),
-        format_html_join(" · ", '<a href="{2}{3}">{0}, {1}</a>', links),
-    )
 
 
 def details_table(using: str, monitor: ConcurrentJobMonitor, part: str | None) -> Table:

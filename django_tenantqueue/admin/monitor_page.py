@@ -25,7 +25,7 @@ from .formats import NOTHING, breakable, duration_text, exact_text, moment, mome
 from .job_causes import shown_cause
 from .links import job_link
 from .monitor_details import chosen_part, details_of
-from .monitor_words import counts_text, share_bar, status_badge
+from .monitor_words import PARTS, counts_text, share_bar, status_badge
 
 OVER = ("ended", "cancelled")
 """States of monitors that do not change any more."""
@@ -71,7 +71,10 @@ def live_context(
         "failures_left_out": _left_out(now, failures),
         "may_retry": may_retry and bool(now.failed) and monitor.cancelled_at is None,
         "sees_jobs": sees_jobs,
-        "details": details_of(using, monitor, now, part, sees_jobs=sees_jobs),
+        "part": part,
+        "part_label": PARTS[part],
+        "tabs": [(name, label, f"{getattr(now, name):,}") for name, label in PARTS.items()],
+        "details": details_of(using, monitor, part, getattr(now, part)) if sees_jobs else None,
     }
 
 
