@@ -14,7 +14,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import Model, Q, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
@@ -135,6 +135,15 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         if found is not None:
             self.load([found])
         return found
+
+    def shown_row(self, request: HttpRequest, object_id: str) -> _M:
+        """Return a row that this user may see. Raises PermissionDenied, Http404."""
+        row = self.get_object(request, unquote(object_id))
+        if not self.has_view_or_change_permission(request, row):
+            raise PermissionDenied
+        if row is None:
+            raise Http404
+        return row
 
     @property
     def list_url(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from django.apps import apps
 from django.contrib.admin import AdminSite
 from django.http import HttpRequest
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -32,7 +32,6 @@ from .formats import (
     state_badge,
 )
 from .job_causes import answer_for
-from .job_follow_ups import follow_up_links, previous_link
 from .job_values import shown_columns, shown_result
 from .links import job_url, link_to
 from .timeline import make_timeline
@@ -178,10 +177,50 @@ def _source(site: AdminSite, request: HttpRequest, job: Job) -> SafeString:
     return format_html("{} {}", link, job.source_method)
 
 
+def _follow_up_links(site: AdminSite, request: HttpRequest, job: Job, on: str) -> SafeString | None:
+    """Return what follows a job `on` "success" or "end", with links to what was enqueued.
+
+    None: nothing follows it.
+    """
+    found = [stored for stored in _stored_follow_ups(job.follow_ups) if stored.get("on") == on]
+    if not found:
+        return None
+    return format_html_join(
+        ", ", "{}", ((_follow_up(site, request, job, stored),) for stored in found)
+    )
+
+
+def _follow_up(
+    site: AdminSite, request: HttpRequest, job: Job, stored: dict[str, Any]
+) -> SafeString:
+    names = " → ".join(_names(stored))
+    if (job_id := stored.get("id")) is not None:
+        return format_html("{} {}", link_to(site, request, Job, job_id, f"#{job_id}"), names)
+    if job.state in (State.ERROR, State.CANCELLED):
+        why = gettext("not enqueued: this job has not succeeded. A retry that succeeds enqueues it")
+        return format_html("{} ({})", names, why)
+    return format_html("{}", names)
+
+
+def _names(stored: dict[str, Any]) -> Sequence[str]:
+    """Return the names of a chain of tasks, from the next one to the last."""
+    names = [str(stored.get("name", ""))]
+    for further in _stored_follow_ups(stored.get("follow_ups")):
+        if further["on"] == "success":
+            return [*names, *_names(further)]
+    return names
+
+
+def _stored_follow_ups(follow_ups: Any) -> list[dict[str, Any]]:
+    """Return what is stored of follow-ups; what raw SQL has put there is left out."""
+    found = follow_ups if isinstance(follow_ups, list) else []
+    return [stored for stored in found if isinstance(stored, dict) and "on" in stored]
+
+
 def _facts(
     site: AdminSite, request: HttpRequest, using: str, job: Job, shown: dict[str, Any]
 ) -> list[tuple[Any, Any]]:
-    monitor = job.monitor_id
+    monitor, previous = job.monitor_id, job.previous_id
     found: list[tuple[Any, Any]] = [
         (_("task or method"), _source(site, request, job)),
         (_("priority"), job.priority),
@@ -196,9 +235,9 @@ def _facts(
             _("monitor"),
             monitor and link_to(site, request, ConcurrentJobMonitor, monitor, f"#{monitor}"),
         ),
-        (_("after job"), previous_link(site, request, job)),
-        (_("then"), follow_up_links(site, request, job, "success")),
-        (_("at its end"), follow_up_links(site, request, job, "end")),
+        (_("after job"), previous and link_to(site, request, Job, previous, f"#{previous}")),
+        (_("then"), _follow_up_links(site, request, job, "success")),
+        (_("at its end"), _follow_up_links(site, request, job, "end")),
         (_("exclusive key"), shown["exclusive_key"]),
         (_("unique key"), shown["unique_key"]),
         (_("uniqueness"), job.unique_mode),

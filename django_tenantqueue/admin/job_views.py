@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.admin.utils import unquote
 from django.contrib.auth import get_permission_codename
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -53,15 +52,6 @@ class JobPages(JobActions):
             *super().get_urls(),
         ]
 
-    def _shown_job(self, request: HttpRequest, object_id: str) -> Job:
-        """Return a job that this user may see. Raises PermissionDenied, Http404."""
-        job = self.get_object(request, unquote(object_id))
-        if not self.has_view_or_change_permission(request, job):
-            raise PermissionDenied
-        if job is None:
-            raise Http404
-        return job
-
     def may_enqueue_again(self, request: HttpRequest, job: Job) -> bool:
         """Whether this user may make a new job from a job: with the permissions add and change."""
         may_add = request.user.has_perm(f"tenantqueue.{get_permission_codename('add', self.opts)}")
@@ -69,7 +59,7 @@ class JobPages(JobActions):
 
     def live_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Return the parts of a job's page that change while the job is unfinished."""
-        job = self._shown_job(request, object_id)
+        job = self.shown_row(request, object_id)
         context = {"opts": self.opts, **self.changing_context(request, job)}
         request.current_app = self.admin_site.name
         response = TemplateResponse(request, "admin/tenantqueue/job/live.html", context)
@@ -78,14 +68,14 @@ class JobPages(JobActions):
 
     def value_view(self, request: HttpRequest, object_id: str, part: str) -> HttpResponse:
         """Send the arguments or the result of a job as JSON, masked as on its page."""
-        response = download_value(self._shown_job(request, object_id), part)
+        response = download_value(self.shown_row(request, object_id), part)
         if response is None:
             raise Http404
         return response
 
     def again_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask for arguments, and enqueue a new job that runs what this one runs."""
-        job = self._shown_job(request, object_id)
+        job = self.shown_row(request, object_id)
         if not self.may_enqueue_again(request, job):
             raise PermissionDenied
         page_of_job = job_url(job.pk, self.admin_site)

@@ -31,8 +31,6 @@ from .monitor_details import details_table
 from .monitor_page import live_context
 from .monitor_words import PARTS, share_bar, status_badge
 
-TEMPLATES = "admin/tenantqueue/concurrentjobmonitor"
-
 
 def _now(monitor: ConcurrentJobMonitor) -> Progress:
     now: Progress = monitor.now  # type: ignore[attr-defined]
@@ -133,14 +131,10 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
 
     def live_view(self, request: HttpRequest, monitor_id: int) -> HttpResponse:
         """Return what a monitor's page shows of its progress, for its own refresh."""
-        monitor = self.get_queryset(request).filter(pk=monitor_id).first()
-        if not self.has_view_or_change_permission(request, monitor):
-            raise PermissionDenied
-        if monitor is None:
-            raise Http404
-        self.load([monitor])
-        context = {"live": self._live(request, monitor)}
-        return TemplateResponse(request, f"{TEMPLATES}/live.html", context)
+        context = {"live": self._live(request, self.shown_row(request, str(monitor_id)))}
+        return TemplateResponse(
+            request, "admin/tenantqueue/concurrentjobmonitor/live.html", context
+        )
 
     def _live(self, request: HttpRequest, monitor: ConcurrentJobMonitor) -> dict[str, Any]:
         return live_context(
