@@ -54,6 +54,7 @@ class JobActions(TenantQueueModelAdmin[Job]):
         "move_selected",
         "delete_finished_selected",
     )
+    # the page of a job has read it: these get a list of jobs, not a queryset
     buttons = {"_retry": "_retry", "_run_now": "_run_now", "_cancel": "_cancel"}
 
     def _retry(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
