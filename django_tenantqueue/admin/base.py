@@ -14,7 +14,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import Model, Q, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
@@ -126,17 +126,24 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         """Give each row what the page shows of its jobs; by default nothing."""
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        """Return the list that counts only for the rows that it shows."""
         return LoadedChangeList
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> _M | None:
-        """Return a row with its counts."""
         found = super().get_object(request, object_id, from_field)
         if found is not None:
             self.load([found])
         return found
+
+    def shown_row(self, request: HttpRequest, object_id: str) -> _M:
+        """Return a row that this user may see. Raises PermissionDenied, Http404."""
+        row = self.get_object(request, unquote(object_id))
+        if not self.has_view_or_change_permission(request, row):
+            raise PermissionDenied
+        if row is None:
+            raise Http404
+        return row
 
     @property
     def list_url(self) -> str:
@@ -145,7 +152,6 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         return reverse(name, current_app=self.admin_site.name)
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the pages, and the downloads of the list."""
         view = self.admin_site.admin_view(self.export_view)
         name = f"{self.opts.app_label}_{self.opts.model_name}_export"
         return [path("export/<str:form>/", view, name=name), *super().get_urls()]
@@ -165,7 +171,6 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         return download(request, self.export_table(changelist), form)
 
     def export_table(self, changelist: ChangeList) -> Table:
-        """Return the rows that a list selects on all its pages."""
         stored = stored_columns(self.model)
         columns = [column for column in stored if column.name not in self.not_exported]
         return Table(self.export_name, columns, read_pages(changelist.queryset, columns))
@@ -187,7 +192,6 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     def get_form(
         self, request: HttpRequest, obj: _M | None = None, change: bool = False, **kwargs: Any
     ) -> Any:
-        """Return the form of a row's page, made for the user."""
         form = type(self.form.__name__, (self.form,), self.form_values(request, obj))
         return super().get_form(request, obj, change, **{"form": form, **kwargs})
 
@@ -199,21 +203,17 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         return {"tenants": tenants}
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Return whether rows can be added and the user has the permission."""
         return self.addable and self._sees(request) and super().has_add_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether the user may look."""
         return self._sees(request) and super().has_view_permission(request, obj)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether there is something to change, and the user has the permission."""
         return (
             self.changeable and self._sees(request) and super().has_change_permission(request, obj)
         )
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        """Return whether the index of the admin shows the model."""
         return self._sees(request) and super().has_module_permission(request)
 
     def _sees(self, request: HttpRequest) -> bool:
@@ -221,16 +221,13 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         return not is_of_fleet(self.model) or not is_limited(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether rows can be deleted and the user has the permission."""
         may_delete = self.delete is not None and self._sees(request)
         return may_delete and super().has_delete_permission(request, obj)
 
     def delete_model(self, request: HttpRequest, obj: _M) -> None:
-        """Delete a row."""
         self.delete_queryset(request, self.get_queryset(request).filter(pk=obj.pk))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[_M]) -> None:
-        """Delete rows by the operation."""
         assert self.delete is not None
         self.delete(queryset.values_list("pk", flat=True), using=self.using)
 
@@ -317,17 +314,13 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
             **(extra_context or {}),
         )
 
-    # The operations record all that is done. A second entry of Django's would be one in another
-    # transaction, for each row, and only of what is done in the admin.
+    def log_addition(self, *args: Any, **kwargs: Any) -> Any:
+        """Write no LogEntry: the operations record all that is done, from wherever.
 
-    def log_addition(self, request: HttpRequest, obj: _M, message: Any) -> Any:
-        """Write no LogEntry: see Change."""
+        A second entry would be in another transaction, for each row, of the admin alone.
+        """
 
-    def log_change(self, request: HttpRequest, obj: _M, message: Any) -> Any:
-        """Write no LogEntry: see Change."""
-
-    def log_deletions(self, request: HttpRequest, queryset: QuerySet[_M]) -> Any:
-        """Write no LogEntry: see Change."""
+    log_change = log_deletions = log_addition
 
 
 def jobs_hidden() -> SafeString:

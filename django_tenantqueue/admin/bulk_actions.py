@@ -10,7 +10,6 @@ from django.contrib import messages
 from django.db.models import Model
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import localize
 from django.utils.translation import gettext
@@ -35,6 +34,7 @@ from ..status.job_filters import (
 from .base import PAGE_PARAMETERS, TenantQueueModelAdmin
 from .confirmation import ask, is_answered
 from .job_forms import MoveAllForm, PriorityForm
+from .links import job_url
 from .visible import visible_tenants
 
 COUNTED_PAGES = TOTAL_COUNTED_TO * 3 // 2 // COUNT_PAGE
@@ -88,11 +88,6 @@ QUESTIONS: dict[str, Question] = {
         _("Yes, delete all that match"),
     ),
 }
-
-
-def is_for_all(request: HttpRequest) -> bool:
-    """Whether an action is asked for on all jobs that match, not on ticked ones."""
-    return request.POST.get("select_across") == "1"
 
 
 def act_on_all(
@@ -171,10 +166,7 @@ def _started(
         return None
     text = gettext("This job does it. Its page shows how far it is. To stop it, cancel it.")
     model_admin.message_user(request, text, messages.SUCCESS)
-    site = model_admin.admin_site.name
-    return HttpResponseRedirect(
-        reverse("admin:tenantqueue_job_change", args=[job.pk], current_app=site)
-    )
+    return HttpResponseRedirect(job_url(job.pk, model_admin.admin_site))
 
 
 def count_text(count: Count) -> str:

@@ -95,11 +95,6 @@ def target(change: Change) -> SafeString:
     )
 
 
-def is_known(change: Change) -> bool:
-    """Whether this version knows the kind of object."""
-    return change.object_kind in models_by_kind()
-
-
 def ids_text(change: Change) -> str:
     """Return the first numbers of the objects."""
     shown = ", ".join(f"#{number}" for number in change.object_ids[:LISTED])

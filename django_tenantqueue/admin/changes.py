@@ -38,11 +38,9 @@ class KindFilter(admin.SimpleListFilter):
     parameter_name = "object_kind"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the kinds of the core, then those of the features."""
         return [(kind, kind_text(kind)) for kind in models_by_kind()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Change]) -> QuerySet[Change]:
-        """Return the changes of the choice."""
         return queryset.filter(object_kind=self.value()) if self.value() else queryset
 
 
@@ -122,7 +120,6 @@ class ChangeAdmin(TenantQueueModelAdmin[Change]):
     readonly_fields = fields
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        """Return the list that counts nothing."""
         return ChangesChangeList
 
     def get_search_results(

@@ -1,13 +1,26 @@
-"""Small charts as SVG, made on the server."""
+"""Numbers as tiles, and small charts as SVG, made on the server."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 WIDTH, HEIGHT = 120, 28
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A number, what it is made of, and its line over time."""
+
+    title: str
+    value: SafeString | str
+    note: str = ""
+    spark: SafeString | str = ""
+    alarming: bool = False
+    url: str = ""
 
 
 def sparkline(values: Sequence[float], label: str, css: str = "") -> SafeString:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -30,18 +30,12 @@ def is_answered(request: HttpRequest) -> bool:
 
 
 def confirm(
-    model_admin: TenantQueueModelAdmin[Any],
-    request: HttpRequest,
-    rows: Rows,
-    verb: str,
-    text: str,
-    sent: Mapping[str, str] | None = None,
+    model_admin: TenantQueueModelAdmin[Any], request: HttpRequest, rows: Rows, verb: str, text: str
 ) -> HttpResponse | None:
     """Return a page that asks whether to do what `verb` says; None after a "Yes".
 
     That is when the operator has said yes, and when there are no rows. All rows of a list are asked
-    about again when their number is not the one that the operator has seen. `sent` are fields to
-    post instead of the action of a list, or of the button of a page.
+    about again when their number is not the one that the operator has seen.
     """
     count = _count(rows)
     seen = request.POST.get(APPLY)
@@ -59,7 +53,7 @@ def confirm(
         **what,
         "verb": verb[:1].lower() + verb[1:],
     }
-    return ask(model_admin, request, rows, title=title, text=text, yes=yes, sent=sent)
+    return ask(model_admin, request, rows, title=title, text=text, yes=yes)
 
 
 def ask(
@@ -70,21 +64,19 @@ def ask(
     title: str,
     text: str,
     yes: str,
-    sent: Mapping[str, str] | None = None,
+    sent: Sequence[tuple[str, str]] = (),
     form: Form | None = None,
     heading: str = "",
     notes: Sequence[str] = (),
 ) -> TemplateResponse:
     """Return the page: what will happen to which rows, a form for more values, and the button.
 
-    `heading` stands above the rows. `notes` are warnings.
+    `heading` stands above the rows. `notes` are warnings. `sent`: more to post than the action of
+    a list with its rows, or the button of a page.
     """
-    if sent is None:
-        kept = ("action", "select_across", *model_admin.buttons)
-        fields = [(name, request.POST[name]) for name in kept if name in request.POST]
-        fields += [(ACTION_CHECKBOX_NAME, pk) for pk in request.POST.getlist(ACTION_CHECKBOX_NAME)]
-    else:
-        fields = list(sent.items())
+    kept = ("action", "select_across", *model_admin.buttons)
+    fields = [(name, request.POST[name]) for name in kept if name in request.POST]
+    fields += [(ACTION_CHECKBOX_NAME, pk) for pk in request.POST.getlist(ACTION_CHECKBOX_NAME)]
     count = _count(rows)
     return model_admin.page(
         request,
@@ -97,7 +89,7 @@ def ask(
         more=max(0, count - LISTED),
         heading=heading,
         notes=notes,
-        fields=[*fields, (APPLY, str(count))],
+        fields=[*fields, *sent, (APPLY, str(count))],
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -32,18 +32,15 @@ class Table:
     batches: Iterable[Sequence[Row]]
 
 
-def read_pages(
-    rows: QuerySet[Any], columns: Sequence[Column], *, size: int | None = None
-) -> Iterator[list[Row]]:
+def read_pages(rows: QuerySet[Any], columns: Sequence[Column]) -> Iterator[list[Row]]:
     """Yield all rows of a queryset in pages by primary key, the newest first."""
-    size = size or BATCH
     values = rows.order_by("-pk").values_list("pk", *(column.attribute for column in columns))
-    page = list(values[:size])
+    page = list(values[:BATCH])
     while page:
         yield [row[1:] for row in page]
-        if len(page) < size:
+        if len(page) < BATCH:
             return
-        page = list(values.filter(pk__lt=page[-1][0])[:size])
+        page = list(values.filter(pk__lt=page[-1][0])[:BATCH])
 
 
 def read_ids(
@@ -79,55 +76,44 @@ def _csv_lines(rows: Iterable[Sequence[str]]) -> str:
     return text.getvalue()
 
 
-def _csv_head(columns: Sequence[Column]) -> str:
-    return _csv_lines([[column.name for column in columns]])
+def _csv(table: Table) -> Generator[str]:
+    yield _csv_lines([[column.name for column in table.columns]])
+    for rows in filter(None, table.batches):
+        yield _csv_lines(
+            [
+                cell(value, is_json=column.is_json)
+                for column, value in zip(table.columns, row, strict=True)
+            ]
+            for row in rows
+        )
 
 
-def _csv_rows(columns: Sequence[Column], rows: Iterable[Row]) -> str:
-    return _csv_lines(
-        [cell(value, is_json=column.is_json) for column, value in zip(columns, row, strict=True)]
-        for row in rows
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A form that rows are written in."""
-
-    content_type: str
-    head: Callable[[Sequence[Column]], str]
-    rows: Callable[[Sequence[Column], Iterable[Row]], str]
+def _json_lines(table: Table) -> Generator[str]:
+    for rows in filter(None, table.batches):
+        yield json_rows(table.columns, rows)
 
 
 FORMATS = {
-    "csv": Format("text/csv; charset=utf-8", _csv_head, _csv_rows),
-    "jsonl": Format("application/x-ndjson", lambda _: "", json_rows),
+    "csv": ("text/csv; charset=utf-8", _csv),
+    "jsonl": ("application/x-ndjson", _json_lines),
 }
-"""The forms by their names, which also end the names of files."""
+"""The types of content, and what writes rows, by the ends of files' names."""
 
 
 def download(request: HttpRequest, table: Table, form: str) -> StreamingHttpResponse:
     """Return a response that reads the rows while it is sent, and stops with its client."""
     if form not in FORMATS:
         raise Http404(f"There is no format {form!r}.")
-    chosen = FORMATS[form]
-    parts = _parts(table, chosen)
+    content_type, write = FORMATS[form]
+    parts = write(table)
     # a server of either kind would collect the other kind of iterator before it sends any of it
     content = _for_asgi(parts) if isinstance(request, ASGIRequest) else parts
-    response = StreamingHttpResponse(content, content_type=chosen.content_type)
+    response = StreamingHttpResponse(content, content_type=content_type)
     name = f"{table.name}-{timezone.localdate().isoformat()}.{form}"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     response["Cache-Control"] = "no-store"
     response["X-Content-Type-Options"] = "nosniff"
     return response
-
-
-def _parts(table: Table, form: Format) -> Generator[str]:
-    if head := form.head(table.columns):
-        yield head
-    for rows in table.batches:
-        if rows:
-            yield form.rows(table.columns, rows)
 
 
 async def _for_asgi(parts: Generator[str]) -> AsyncIterator[str]:

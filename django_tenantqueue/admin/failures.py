@@ -261,7 +261,7 @@ def _act(
         rows = [f"{group.name} #{job_id}" for job_id in found.ids]
         verb = gettext("Retry") if is_retry else gettext("Cancel")
         text = _question(group, asked, found, is_retry=is_retry)
-        if page := confirm(model_admin, request, rows, verb, text, {button: "1"}):
+        if page := confirm(model_admin, request, rows, verb, text):
             return page
     done = Done(0, more=False)
     chosen: dict[str, Any] = {"queues": group.queues, "most": MOST, "using": using}

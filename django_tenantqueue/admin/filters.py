@@ -22,7 +22,6 @@ class TextFilter(admin.SimpleListFilter):
     """Id of a <datalist> of the page."""
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        """Return no values: they are typed."""
         return []
 
     def value(self) -> str | None:
@@ -30,7 +29,6 @@ class TextFilter(admin.SimpleListFilter):
         return (super().value() or "").strip() or None
 
     def has_output(self) -> bool:
-        """Return True: there is always an input to show."""
         return True
 
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
@@ -69,7 +67,6 @@ class ExactFilter(TextFilter):
     column = ""
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Return the rows of the value."""
         value = self.value()
         if value is None:
             return queryset
@@ -84,11 +81,9 @@ class SetFilter(admin.SimpleListFilter):
     column = ""
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        """Return the choices."""
         return [("yes", _("Yes")), ("no", _("No"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Return the rows of the choice."""
         if self.value() not in ("yes", "no"):
             return queryset
         return queryset.filter(**{f"{self.column}__isnull": self.value() == "no"})

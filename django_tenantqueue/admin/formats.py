@@ -105,6 +105,22 @@ def badges(labels: Iterable[SafeString]) -> SafeString:
     return format_html('<span class="tq-badges">{}</span>', shown) if shown else shown
 
 
+def table(titles: Iterable[object], rows: Iterable[Iterable[object]]) -> SafeString:
+    """Return a table as HTML; one that is too wide scrolls."""
+    head = format_html_join("", '<th scope="col">{}</th>', ((title,) for title in titles))
+    body = format_html_join(
+        "",
+        "<tr>{}</tr>",
+        ((format_html_join("", "<td>{}</td>", ((cell,) for cell in row)),) for row in rows),
+    )
+    return format_html(
+        '<div class="tq-scroll"><table class="tq-line"><thead><tr>{}</tr></thead>'
+        "<tbody>{}</tbody></table></div>",
+        head,
+        body,
+    )
+
+
 def state_badge(state: str) -> SafeString:
     """Return a job's state as a coloured label."""
     label = State(state).label if state in State.values else state

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from django.contrib import admin, messages
@@ -14,7 +14,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpR
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -40,8 +39,9 @@ from ..status.held import cause_text, is_late, place_text
 from ..status.overview import Overview, QueueLine, TaskLine, read_overview
 from ..status.workers import WorkerState
 from .acting import acting
-from .charts import gauge, sparkline
+from .charts import Tile, gauge, sparkline
 from .formats import NOTHING, breakable, counted
+from .links import jobs_url
 from .live_forms import SingleTuneForm, column_label
 from .visible import may, visible_tenants
 
@@ -61,18 +61,6 @@ LISTS: dict[str, type[Model]] = {
     "changes": Change,
 }
 """Where a problem of the core is mended -> the model of the list."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """One number of the fleet, with its line over the range."""
-
-    title: str
-    value: str
-    note: str
-    spark: SafeString | str = ""
-    alarming: bool = False
-    url: str = ""
 
 
 class QueueForm(SingleTuneForm):
@@ -113,11 +101,7 @@ def home_context(request: HttpRequest) -> dict[str, Any]:
             *(_problem(request, found) for found in overview.report.problems),
         ],
         "panels": gathered(Feature.admin_panels, request, using=using),
-        "tiles": _tiles(
-            overview,
-            sees_workers=may(request, "view", Worker),
-            sees_jobs=sees_jobs,
-        ),
+        "tiles": _tiles(overview, sees_workers=may(request, "view", Worker), sees_jobs=sees_jobs),
         "held": [_held(one) for one in overview.report.held],
         "queues": [_queue(line) for line in overview.queues],
         "tasks": [_task(line, hours) for line in overview.tasks] if sees_jobs else None,
@@ -139,14 +123,11 @@ def _problem(request: HttpRequest, problem: Problem) -> dict[str, str]:
         return {"text": text, "url": url}
     text = text[:1].upper() + text[1:]
     model = _list_of(problem.where)
-    if model is None:
+    if model is None or not (may(request, "view", model) or may(request, "change", model)):
         return {"text": text, "url": ""}
-    seen = may(request, "view", model) or may(request, "change", model)
     opts = model._meta
-    url = reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist") if seen else ""
-    if url and problem.filter:
-        url = f"{url}?{problem.filter}"
-    return {"text": text, "url": url}
+    url = reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist")
+    return {"text": text, "url": f"{url}?{problem.filter}" if problem.filter else url}
 
 
 def _list_of(where: str) -> type[Model] | None:
@@ -184,7 +165,7 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
         ),
         Tile(
             gettext("Failed runs"),
-            NOTHING if failing is None else f"{100 * failing:.1f} %",
+            _failing_text(failing),
             gettext("%(failed)s ended in error, %(retried)s were retried")
             % {"failed": f"{counts.failed:,}", "retried": f"{counts.retried:,}"},
             sparkline(overview.failed, gettext("Failed runs over time"), "tq-spark-error"),
@@ -215,7 +196,7 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
             if report.held
             else "",
             alarming=any(map(is_late, report.held)),
-            url=f"{reverse('admin:tenantqueue_job_changelist')}?state=held" if sees_jobs else "",
+            url=jobs_url(state="held") if sees_jobs else "",
         ),
     ]
     if sees_workers:
@@ -228,12 +209,10 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
 
 
 def _held(held: HeldJobs) -> dict[str, Any]:
-    jobs = reverse("admin:tenantqueue_job_changelist")
-    query = urlencode({"queue_id": str(held.queue_id), "state": "held"})
     return {
         "place": place_text(held),
         "url": reverse("admin:tenantqueue_tenantqueue_change", args=[held.queue_id]),
-        "jobs_url": f"{jobs}?{query}",
+        "jobs_url": jobs_url(queue_id=held.queue_id, state="held"),
         "cause": breakable(cause_text(held)),
         "jobs": counted(held.jobs, COUNTED_TO),
         "wait": duration_text(held.wait_seconds),
@@ -253,12 +232,11 @@ def _queue(line: QueueLine) -> dict[str, Any]:
         "waiting": counted(load.waiting, COUNTED_TO),
         "free": gettext("no limit") if free is None else f"{free:,}",
     }
-    jobs = reverse("admin:tenantqueue_job_changelist")
     return {
         "queue": queue,
         "tenant": queue.tenant or NOTHING,
         "url": reverse("admin:tenantqueue_tenantqueue_change", args=[queue.id]),
-        "jobs_url": f"{jobs}?{urlencode({'queue_id': queue.id})}",
+        "jobs_url": jobs_url(queue_id=queue.id),
         "wait": duration_text(queue.wait_seconds),
         "late": (queue.wait_seconds or 0) > LATE_SECONDS,
         "running": counted(queue.active, COUNTED_TO),
@@ -272,10 +250,9 @@ def _queue(line: QueueLine) -> dict[str, Any]:
 
 
 def _task(line: TaskLine, hours: int) -> dict[str, Any]:
-    jobs = reverse("admin:tenantqueue_job_changelist")
     return {
         "name": breakable(line.name),
-        "url": f"{jobs}?{urlencode({'q': line.name})}",
+        "url": jobs_url(q=line.name),
         "failed_url": failures_url(hours=hours, task=line.name),
         "ended": line.counts.ended,
         "mean": duration_text(line.mean_run_seconds),

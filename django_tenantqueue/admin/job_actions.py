@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import QuerySet
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse
@@ -16,11 +16,31 @@ from ..exceptions import QueueRetired
 from ..models import Job, TenantQueue
 from ..operations import control, monitor_control
 from .base import TenantQueueModelAdmin
-from .bulk_actions import act_on_all, is_for_all
+from .bulk_actions import act_on_all
 from .confirmation import ask, confirm, is_answered
-from .formats import read_number
 from .job_forms import MoveForm, PriorityForm
 from .visible import may_retry, visible_tenants
+
+Act = Callable[["JobActions", HttpRequest, Sequence[Job]], HttpResponse | None]
+"""What an action does with jobs; None: back to the page that it came from."""
+
+
+def _action(bulk: str, act: Act, description: Any, permission: str = "change") -> Any:
+    """Return an action of the list: on the ticked jobs, or as the job `bulk` on all that match.
+
+    The filters of the list do not count for ticked jobs: one whose state has changed since the
+    list was shown must be reported as too late.
+    """
+
+    @admin.action(permissions=[permission], description=description)
+    def action(
+        self: JobActions, request: HttpRequest, queryset: QuerySet[Job]
+    ) -> HttpResponse | None:
+        if request.POST.get("select_across") == "1":
+            return act_on_all(self, request, bulk)
+        return act(self, request, list(queryset.only("id", "name", "queue_id", "created_by")))
+
+    return action
 
 
 class JobActions(TenantQueueModelAdmin[Job]):
@@ -34,40 +54,62 @@ class JobActions(TenantQueueModelAdmin[Job]):
         "move_selected",
         "delete_finished_selected",
     )
+    # the page of a job has read it: these get a list of jobs, not a queryset
+    buttons = {"_retry": "_retry", "_run_now": "_run_now", "_cancel": "_cancel"}
 
-    @admin.action(permissions=["change"], description=_("Retry selected jobs"))
-    def retry_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
-        """Make failed and cancelled jobs ready again."""
-        if is_for_all(request):
-            return act_on_all(self, request, "retry")
-        self._retry(request, self._chosen(request))
+    def _retry(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
+        own = [job for job in jobs if may_retry(request, job.name, job.created_by)]
+        if len(own) < len(jobs):
+            text = gettext("Bulk actions of other users are not changed.")
+            self.message_user(request, text, messages.WARNING)
+        if not (jobs := own):
+            return
+        ids = control.retry([job.pk for job in jobs], using=self.using)
+        left = [job.pk for job in jobs if job.pk not in set(ids)]
+        empty = set(control.find_without_arguments(left, using=self.using))
+        left = [pk for pk in left if pk not in empty]
+        stopped = len(monitor_control.find_cancelled(left, using=self.using))
+        self._say(request, len(ids), gettext("made ready again"), len(left) - stopped)
+        if empty:
+            text = ngettext(
+                "%d job cannot be retried: its arguments were removed by a retention rule.",
+                "%d jobs cannot be retried: their arguments were removed by a retention rule.",
+                len(empty),
+            )
+            self.message_user(request, text % len(empty), messages.ERROR)
+        if stopped:
+            text = ngettext(
+                "%d job was left as it is: its monitor was cancelled. Start another monitor.",
+                "%d jobs were left as they are: their monitors were cancelled. Start others.",
+                stopped,
+            )
+            self.message_user(request, text % stopped, messages.WARNING)
+
+    def _cancel(self, request: HttpRequest, jobs: Sequence[Job]) -> HttpResponse | None:
+        """Return the page that asks; None once the jobs are cancelled."""
+        text = ngettext(
+            "A job that waits ends now and never starts. A running job is asked to stop. A job "
+            "that has ended is left as it is.",
+            "Jobs that wait end now and never start. Running jobs are asked to stop. Jobs that "
+            "have ended are left as they are.",
+            len(jobs),
+        )
+        if page := confirm(self, request, jobs, gettext("Cancel"), text):
+            return page
+        cancelled, asked = control.cancel([job.pk for job in jobs], using=self.using)
+        late = len(jobs) - len(cancelled) - len(asked)
+        if cancelled or not asked:
+            self._say(request, len(cancelled), gettext("cancelled"), late)
+        if asked:
+            late = 0 if cancelled else late
+            self._say(request, len(asked), gettext("running and asked to stop"), late)
         return None
 
-    @admin.action(permissions=["change"], description=_("Cancel selected jobs…"))
-    def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
-        """Ask, then cancel jobs."""
-        if is_for_all(request):
-            return act_on_all(self, request, "cancel")
-        return self._cancel(request, self._chosen(request))
+    def _run_now(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
+        ids = control.run_now([job.pk for job in jobs], using=self.using)
+        self._say(request, len(ids), gettext("made due now"), len(jobs) - len(ids))
 
-    @admin.action(permissions=["change"], description=_("Run selected jobs now"))
-    def run_now_selected(
-        self, request: HttpRequest, queryset: QuerySet[Job]
-    ) -> HttpResponse | None:
-        """Make scheduled jobs ready."""
-        if is_for_all(request):
-            return act_on_all(self, request, "run_now")
-        self._run_now(request, self._chosen(request))
-        return None
-
-    @admin.action(permissions=["change"], description=_("Change priority of selected jobs…"))
-    def change_priority_selected(
-        self, request: HttpRequest, queryset: QuerySet[Job]
-    ) -> HttpResponse | None:
-        """Ask for a priority and give it to the jobs that wait."""
-        if is_for_all(request):
-            return act_on_all(self, request, "change_priority")
-        jobs = self._chosen(request)
+    def _change_priority(self, request: HttpRequest, jobs: Sequence[Job]) -> HttpResponse | None:
         form = PriorityForm(request.POST if is_answered(request) else None)
         if form.is_valid():
             priority = form.cleaned_data["priority"]
@@ -82,12 +124,7 @@ class JobActions(TenantQueueModelAdmin[Job]):
         )
         return self._ask_values(request, jobs, form, gettext("Change priority"), text)
 
-    @admin.action(permissions=["change"], description=_("Move selected jobs to another queue…"))
-    def move_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
-        """Ask for a queue and move the jobs that wait there."""
-        if is_for_all(request):
-            return act_on_all(self, request, "move")
-        jobs = self._chosen(request)
+    def _move_chosen(self, request: HttpRequest, jobs: Sequence[Job]) -> HttpResponse | None:
         tenants = {
             queue.pk: queue.tenant
             for queue in TenantQueue.objects.using(self.using).filter(
@@ -119,14 +156,7 @@ class JobActions(TenantQueueModelAdmin[Job]):
         )
         return self._ask_values(request, jobs, form, gettext("Move to another queue"), text)
 
-    @admin.action(permissions=["delete_finished"], description=_("Delete selected finished jobs…"))
-    def delete_finished_selected(
-        self, request: HttpRequest, queryset: QuerySet[Job]
-    ) -> HttpResponse | None:
-        """Ask, then delete finished jobs."""
-        if is_for_all(request):
-            return act_on_all(self, request, "delete")
-        jobs = self._chosen(request)
+    def _delete_finished(self, request: HttpRequest, jobs: Sequence[Job]) -> HttpResponse | None:
         text = gettext(
             "Finished jobs are deleted permanently, with their results and errors. Jobs that have "
             "not ended and jobs of monitors are left as they are."
@@ -137,20 +167,20 @@ class JobActions(TenantQueueModelAdmin[Job]):
         self._say(request, len(ids), gettext("deleted"), len(jobs) - len(ids))
         return None
 
+    retry_selected = _action("retry", _retry, _("Retry selected jobs"))
+    cancel_selected = _action("cancel", _cancel, _("Cancel selected jobs…"))
+    run_now_selected = _action("run_now", _run_now, _("Run selected jobs now"))
+    change_priority_selected = _action(
+        "change_priority", _change_priority, _("Change priority of selected jobs…")
+    )
+    move_selected = _action("move", _move_chosen, _("Move selected jobs to another queue…"))
+    delete_finished_selected = _action(
+        "delete", _delete_finished, _("Delete selected finished jobs…"), "delete_finished"
+    )
+
     def has_delete_finished_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may delete finished jobs."""
         may_delete = request.user.has_perm("tenantqueue.delete_job")
         return may_delete and self.has_change_permission(request)
-
-    def _chosen(self, request: HttpRequest) -> list[Job]:
-        """Return the ticked jobs that this user may see, wherever they have moved by now.
-
-        The filters of the list do not count: a job whose state has changed since the list was
-        shown must be reported as too late.
-        """
-        ticked = request.POST.getlist(ACTION_CHECKBOX_NAME)
-        ids = [number for value in ticked if (number := read_number(value)) is not None]
-        return list(self.get_queryset(request).filter(pk__in=ids).only("id", "name", "queue_id"))
 
     def _ask_values(
         self, request: HttpRequest, jobs: Sequence[Job], form: Form, title: str, text: str
@@ -167,60 +197,6 @@ class JobActions(TenantQueueModelAdmin[Job]):
             return control.change_queue(ids, tenant=queue.tenant, queue=name, using=self.using)
         except QueueRetired:
             return []  # since the form has looked
-
-    def _retry(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
-        own = [job for job in jobs if may_retry(request, job.name, job.created_by)]
-        if len(own) < len(jobs):
-            text = gettext("Bulk actions of other users are not changed.")
-            self.message_user(request, text, messages.WARNING)
-        if not (jobs := own):
-            return
-        ids = control.retry([job.pk for job in jobs], using=self.using)
-        left = [job.pk for job in jobs if job.pk not in set(ids)]
-        empty = set(control.find_without_arguments(left, using=self.using))
-        left = [pk for pk in left if pk not in empty]
-        stopped = len(monitor_control.find_cancelled(left, using=self.using))
-        self._say(request, len(ids), gettext("made ready again"), len(left) - stopped)
-        if empty:
-            text = ngettext(
-                "%d job cannot be retried: its arguments were removed by a retention rule.",
-                "%d jobs cannot be retried: their arguments were removed by a retention rule.",
-                len(empty),
-            )
-            self.message_user(request, text % len(empty), messages.ERROR)
-        if stopped:
-            text = ngettext(
-                "%d job was left as it is: its monitor was cancelled. Start another monitor.",
-                "%d jobs were left as they are: their monitors were cancelled. Start others.",
-                stopped,
-            )
-            self.message_user(request, text % stopped, messages.WARNING)
-
-    def _run_now(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
-        ids = control.run_now([job.pk for job in jobs], using=self.using)
-        self._say(request, len(ids), gettext("made due now"), len(jobs) - len(ids))
-
-    def _cancel(
-        self, request: HttpRequest, jobs: Sequence[Job], sent: Mapping[str, str] | None = None
-    ) -> HttpResponse | None:
-        """Return the page that asks; None once the jobs are cancelled."""
-        text = ngettext(
-            "A job that waits ends now and never starts. A running job is asked to stop. A job "
-            "that has ended is left as it is.",
-            "Jobs that wait end now and never start. Running jobs are asked to stop. Jobs that "
-            "have ended are left as they are.",
-            len(jobs),
-        )
-        if page := confirm(self, request, jobs, gettext("Cancel"), text, sent):
-            return page
-        cancelled, asked = control.cancel([job.pk for job in jobs], using=self.using)
-        late = len(jobs) - len(cancelled) - len(asked)
-        if cancelled or not asked:
-            self._say(request, len(cancelled), gettext("cancelled"), late)
-        if asked:
-            late = 0 if cancelled else late
-            self._say(request, len(asked), gettext("running and asked to stop"), late)
-        return None
 
     def _say(self, request: HttpRequest, done: int, what: str, late: int) -> None:
         text = ngettext("%(done)d job: %(what)s.", "%(done)d jobs: %(what)s.", done) % {

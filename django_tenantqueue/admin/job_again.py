@@ -20,7 +20,7 @@ from ..models import Job, TenantQueue
 from ..status.amounts import TEXT
 from ..status.masking import MASK, mask_of_job, split
 from .formats import json_text
-from .job_forms import MomentField, PriorityForm, check_run_at, open_queue
+from .job_forms import PriorityForm, RunAtField, open_queue
 
 UNREADABLE = (
     ArithmeticError,
@@ -51,7 +51,6 @@ class _Json(forms.CharField):
         self.kind = kind
 
     def clean(self, value: Any) -> Any:
-        """Return the value."""
         text = str(super().clean(value)).strip()
         if not text:
             return self.kind()
@@ -90,7 +89,7 @@ class AgainForm(PriorityForm):
     queue = forms.CharField(
         label=_("Queue"), max_length=100, help_text=_("A queue of the job's tenant.")
     )
-    run_at = MomentField(
+    run_at = RunAtField(
         label=_("Run at"), required=False, help_text=_("Not before this time. Empty: at once.")
     )
     field_order = ("args", "kwargs", "queue", "priority", "run_at")
@@ -119,10 +118,6 @@ class AgainForm(PriorityForm):
             told = gettext("In order: %s") % ", ".join(mask.names)
             self.fields["args"].help_text = told
 
-    def clean_run_at(self) -> Any:
-        """Check the time."""
-        return check_run_at(self.cleaned_data["run_at"])
-
     def clean_queue(self) -> str:
         """Refuse a queue that there is not, or that takes no jobs."""
         name = str(self.cleaned_data["queue"])
@@ -130,11 +125,9 @@ class AgainForm(PriorityForm):
         return name
 
     def clean_args(self) -> Any:
-        """Put the hidden values back."""
         return self._with_hidden("args", self._shown[0], self._stored[0])
 
     def clean_kwargs(self) -> Any:
-        """Put the hidden values back."""
         return self._with_hidden("kwargs", self._shown[1], self._stored[1])
 
     def _with_hidden(self, name: str, shown: Any, stored: Any) -> Any:
@@ -195,7 +188,8 @@ def _restored(path: str, edited: Any, shown: Any, stored: Any) -> Any:
             )
         return stored
     if isinstance(edited, dict):
-        was, kept = _dicts(shown, stored)
+        same = isinstance(shown, dict) and isinstance(stored, dict)
+        was, kept = (shown, stored) if same else ({}, {})
         return {
             name: _restored(f"{path}[{name!r}]", value, was.get(name), kept.get(name))
             for name, value in edited.items()
@@ -210,9 +204,3 @@ def _restored(path: str, edited: Any, shown: Any, stored: Any) -> Any:
             for place, (value, pair) in enumerate(zip(edited, pairs, strict=True))
         ]
     return edited
-
-
-def _dicts(shown: Any, stored: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    if isinstance(shown, dict) and isinstance(stored, dict):
-        return shown, stored
-    return {}, {}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.admin import AdminSite
 from django.db.models import Model
@@ -11,30 +11,23 @@ from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
-from ..models import (
-    ConcurrentJobMonitor,
-    Job,
-    Session,
-    TaskControl,
-    TenantQueue,
-    UserCap,
-    Worker,
-)
+from ..models import ConcurrentJobMonitor, Job, Session, TaskControl, TenantQueue, UserCap, Worker
 from ..status.explanation import Cause, Target, explain
 from .formats import moment
 from .links import link_to
 
-MODELS: dict[str, type[Model]] = {
-    "queue": TenantQueue,
-    "session": Session,
-    "usercap": UserCap,
-    "monitor": ConcurrentJobMonitor,
-    "task": TaskControl,
-    "job": Job,
-    "worker": Worker,
+KINDS: dict[str, tuple[type[Model], Any]] = {
+    "queue": (TenantQueue, _("queue: %s")),
+    "session": (Session, _("session: %s")),
+    "usercap": (UserCap, _("user cap: %s")),
+    "monitor": (ConcurrentJobMonitor, _("monitor: %s")),
+    "task": (TaskControl, _("task: %s")),
+    "job": (Job, _("job %s")),
+    "worker": (Worker, _("worker: %s")),
 }
-"""The models of the admin by the kinds of targets."""
+"""Kinds of targets -> the model of the admin, and what a link says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +40,15 @@ class ShownCause:
     links: SafeString
 
 
-@dataclass(frozen=True, slots=True)
-class ShownAnswer:
-    """What the page says about why a job does not run."""
-
-    sentence: str
-    causes: Sequence[ShownCause]
-
-
-def answer_for(site: AdminSite, request: HttpRequest, using: str, job: Job) -> ShownAnswer | None:
-    """Return what the page of a job says; None: it has ended."""
+def answer_for(
+    site: AdminSite, request: HttpRequest, using: str, job: Job
+) -> dict[str, Any] | None:
+    """Return what the page of a job says about why it does not run; None: it has ended."""
     if job.is_final:
         return None
-    found = explain(using, job)
-    this = Target("job", job.pk, "")
-    return ShownAnswer(
-        found.sentence, [shown_cause(site, request, cause, this) for cause in found.causes]
-    )
+    found, this = explain(using, job), Target("job", job.pk, "")
+    causes = [shown_cause(site, request, cause, this) for cause in found.causes]
+    return {"sentence": found.sentence, "causes": causes}
 
 
 def shown_cause(site: AdminSite, request: HttpRequest, cause: Cause, this: Target) -> ShownCause:
@@ -87,14 +72,5 @@ def shown_cause(site: AdminSite, request: HttpRequest, cause: Cause, this: Targe
 
 
 def _link(site: AdminSite, request: HttpRequest, target: Target) -> SafeString:
-    labels = {
-        "queue": gettext("queue: %s"),
-        "session": gettext("session: %s"),
-        "usercap": gettext("user cap: %s"),
-        "monitor": gettext("monitor: %s"),
-        "task": gettext("task: %s"),
-        "job": gettext("job %s"),
-        "worker": gettext("worker: %s"),
-    }
-    text = labels[target.kind] % target.label
-    return link_to(site, request, MODELS[target.kind], target.id, text)
+    model, label = KINDS[target.kind]
+    return link_to(site, request, model, target.id, label % target.label)

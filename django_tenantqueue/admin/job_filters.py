@@ -44,7 +44,6 @@ class StateFilter(admin.SimpleListFilter):
         return [(value, label) for value, label in STATE_LABELS if value is not None]
 
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
-        """Yield a link for each state."""
         for value, label in changelist.counted_states():  # type: ignore[attr-defined]
             yield {
                 "selected": value == self.value(),
@@ -64,7 +63,6 @@ class TenantQueueFilter(StateFilter):
     parameter_name = "queue_id"
 
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
-        """Yield a link to all jobs, and the queue."""
         for pk, label in ((None, _("All")), (self.value(), changelist.queue)):  # type: ignore[attr-defined]
             yield {
                 "selected": pk is not None,

@@ -32,6 +32,19 @@ class MomentField(forms.DateTimeField):
     widget = _MomentInput
 
 
+class RunAtField(MomentField):
+    """A time that a job can have."""
+
+    def clean(self, value: Any) -> datetime | None:
+        run_at: datetime | None = super().clean(value)
+        if run_at is not None:
+            try:
+                check_moment("run_at", run_at)
+            except InvalidOption as error:
+                raise ValidationError(str(error)) from error
+        return run_at
+
+
 class PriorityForm(forms.Form):
     """A new priority for the chosen jobs."""
 
@@ -66,7 +79,6 @@ class _QueueForm(forms.Form):
         self._visible = visible
 
     def clean_tenant(self) -> str:
-        """Refuse a tenant that the user does not see."""
         tenant = str(self.cleaned_data["tenant"])
         if tenant and self._visible is not None and tenant not in self._visible:
             raise hidden_tenant(tenant)
@@ -85,7 +97,6 @@ class MoveForm(_QueueForm):
         self._tenants = sorted(set(tenants))
 
     def clean(self) -> dict[str, Any]:
-        """Find the queues."""
         cleaned = super().clean() or {}
         if "queue" in cleaned and "tenant" in cleaned:
             for tenant in self._tenants:
@@ -96,16 +107,6 @@ class MoveForm(_QueueForm):
                     self.add_error("queue", error)
                     break
         return cleaned
-
-
-def check_run_at(run_at: datetime | None) -> datetime | None:
-    """Return a time that a job can have; raise ValidationError for another one."""
-    if run_at is not None:
-        try:
-            check_moment("run_at", run_at)
-        except InvalidOption as error:
-            raise ValidationError(str(error)) from error
-    return run_at
 
 
 class MoveAllForm(_QueueForm):
@@ -157,7 +158,7 @@ class WaitingJobForm(ComparingForm, PriorityForm):
         "You changed this from %(shown)s to %(wanted)s, but meanwhile it became %(now)s. "
         "Save again to make it %(wanted)s."
     )
-    run_at = MomentField(
+    run_at = RunAtField(
         label=_("Run at"),
         required=False,
         help_text=_("Not before this time. A time that has passed makes the job ready."),
@@ -185,10 +186,6 @@ class WaitingJobForm(ComparingForm, PriorityForm):
             del self.fields["run_at"]  # its session or monitor decides when it may run
         for field in self.fields.values():
             field.show_hidden_initial = True
-
-    def clean_run_at(self) -> datetime | None:
-        """Check the time."""
-        return check_run_at(self.cleaned_data["run_at"])
 
     def clean(self) -> dict[str, Any]:
         """Note the changes; reject those of values that another operator has changed since."""

@@ -80,9 +80,7 @@ class JobChangeList(ChangeList):
         values = {name: value for name in PARAMETERS if (value := self._given(name))}
         self.tenants_seen = visible_tenants(request)
         self.asked = read_filters(
-            get_settings().database,
-            {**values, SEARCH: self.query},
-            tenants=self.tenants_seen,
+            get_settings().database, {**values, SEARCH: self.query}, tenants=self.tenants_seen
         )
         self.queue = self.asked.queue
         self.has_active_filters = any(self._given(name) is not None for name in PARAMETERS)
@@ -152,16 +150,16 @@ class JobChangeList(ChangeList):
         return self.before == NEWEST
 
     @property
-    def newest_link(self) -> str:
-        """Query string of the first page."""
-        return self.get_query_string()
+    def newest_link(self) -> str | None:
+        """Query string of the first page; None on it."""
+        return None if self.is_first_page else self.get_query_string()
 
     @property
     def newer_link(self) -> str | None:
         """Query string of the page from which the operator came; None on the first."""
-        if self.is_first_page:
-            return None
-        return self._page_link(self.trail[-1], self.trail[:-1]) if self.trail else self.newest_link
+        if self.is_first_page or not self.trail:
+            return self.newest_link
+        return self._page_link(self.trail[-1], self.trail[:-1])
 
     @property
     def older_link(self) -> str | None:

@@ -9,8 +9,7 @@ from typing import Any
 from django.apps import apps
 from django.contrib.admin import AdminSite
 from django.http import HttpRequest
-from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -33,9 +32,8 @@ from .formats import (
     state_badge,
 )
 from .job_causes import answer_for
-from .job_follow_ups import follow_up_links, previous_link
-from .job_values import shown_arguments, shown_columns, shown_result
-from .links import link_to
+from .job_values import shown_columns, shown_result
+from .links import job_url, link_to
 from .timeline import make_timeline
 
 
@@ -102,17 +100,10 @@ def is_tunable(job: Job) -> bool:
     return job.state in WAITING
 
 
-def describe_arguments(site: AdminSite, job: Job) -> dict[str, Any]:
-    """Return what the template needs of the arguments of a job, which do not change."""
-    return {
-        "arguments": shown_arguments(job),
-        "arguments_url": value_url(site, job, "arguments"),
-    }
-
-
-def describe_state(site: AdminSite, request: HttpRequest, using: str, job: Job) -> dict[str, Any]:
+def describe_state(
+    site: AdminSite, request: HttpRequest, using: str, job: Job, queue: TenantQueue | None
+) -> dict[str, Any]:
     """Return what the page shows and refreshes while the job is unfinished."""
-    queue = TenantQueue.objects.using(using).filter(pk=job.queue_id).first()
     worker = Worker.objects.using(using).filter(pk=job.worker_id).first() if job.worker_id else None
     shown = shown_columns(job)
     return {
@@ -126,16 +117,11 @@ def describe_state(site: AdminSite, request: HttpRequest, using: str, job: Job) 
         "answer": answer_for(site, request, using, job),
         "progress": _progress(job),
         "result": shown_result(job),
-        "result_url": value_url(site, job, "result"),
+        "result_url": job_url(job.pk, site, "value", "result"),
         "failures": _failures(job.kept_errors),
         "stats": _pairs(shown["stats"]),
         "facts": _facts(site, request, using, job, shown),
     }
-
-
-def value_url(site: AdminSite, job: Job, part: str) -> str:
-    """Return the address of the arguments or the result of a job as a file."""
-    return reverse("admin:tenantqueue_job_value", args=[job.pk, part], current_app=site.name)
 
 
 def _progress(job: Job) -> dict[str, Any] | None:
@@ -144,10 +130,7 @@ def _progress(job: Job) -> dict[str, Any] | None:
     text = "" if job.progress_done is None else f"{job.progress_done:g}"
     if job.progress_total is not None:
         text = gettext("%(done)s of %(total)s") % {"done": text, "total": f"{job.progress_total:g}"}
-    return {
-        "bar": progress_bar(job.progress_percent, text),
-        "message": job.progress_message or "",
-    }
+    return {"bar": progress_bar(job.progress_percent, text), "message": job.progress_message or ""}
 
 
 def _failures(errors: Sequence[dict[str, Any]]) -> list[Failure]:
@@ -194,10 +177,50 @@ def _source(site: AdminSite, request: HttpRequest, job: Job) -> SafeString:
     return format_html("{} {}", link, job.source_method)
 
 
+def _follow_up_links(site: AdminSite, request: HttpRequest, job: Job, on: str) -> SafeString | None:
+    """Return what follows a job `on` "success" or "end", with links to what was enqueued.
+
+    None: nothing follows it.
+    """
+    found = [stored for stored in _stored_follow_ups(job.follow_ups) if stored.get("on") == on]
+    if not found:
+        return None
+    return format_html_join(
+        ", ", "{}", ((_follow_up(site, request, job, stored),) for stored in found)
+    )
+
+
+def _follow_up(
+    site: AdminSite, request: HttpRequest, job: Job, stored: dict[str, Any]
+) -> SafeString:
+    names = " → ".join(_names(stored))
+    if (job_id := stored.get("id")) is not None:
+        return format_html("{} {}", link_to(site, request, Job, job_id, f"#{job_id}"), names)
+    if job.state in (State.ERROR, State.CANCELLED):
+        why = gettext("not enqueued: this job has not succeeded. A retry that succeeds enqueues it")
+        return format_html("{} ({})", names, why)
+    return format_html("{}", names)
+
+
+def _names(stored: dict[str, Any]) -> Sequence[str]:
+    """Return the names of a chain of tasks, from the next one to the last."""
+    names = [str(stored.get("name", ""))]
+    for further in _stored_follow_ups(stored.get("follow_ups")):
+        if further["on"] == "success":
+            return [*names, *_names(further)]
+    return names
+
+
+def _stored_follow_ups(follow_ups: Any) -> list[dict[str, Any]]:
+    """Return what is stored of follow-ups; what raw SQL has put there is left out."""
+    found = follow_ups if isinstance(follow_ups, list) else []
+    return [stored for stored in found if isinstance(stored, dict) and "on" in stored]
+
+
 def _facts(
     site: AdminSite, request: HttpRequest, using: str, job: Job, shown: dict[str, Any]
 ) -> list[tuple[Any, Any]]:
-    monitor = job.monitor_id
+    monitor, previous = job.monitor_id, job.previous_id
     found: list[tuple[Any, Any]] = [
         (_("task or method"), _source(site, request, job)),
         (_("priority"), job.priority),
@@ -212,9 +235,9 @@ def _facts(
             _("monitor"),
             monitor and link_to(site, request, ConcurrentJobMonitor, monitor, f"#{monitor}"),
         ),
-        (_("after job"), previous_link(site, request, job)),
-        (_("then"), follow_up_links(site, request, job, "success")),
-        (_("at its end"), follow_up_links(site, request, job, "end")),
+        (_("after job"), previous and link_to(site, request, Job, previous, f"#{previous}")),
+        (_("then"), _follow_up_links(site, request, job, "success")),
+        (_("at its end"), _follow_up_links(site, request, job, "end")),
         (_("exclusive key"), shown["exclusive_key"]),
         (_("unique key"), shown["unique_key"]),
         (_("uniqueness"), job.unique_mode),

@@ -24,17 +24,9 @@ PARTS = ("arguments", "result")
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Values with their names, and what is said when they are not there in full."""
+    """Values with their names. `cut`: how much of them; `missing`: why there is nothing."""
 
-    pairs: Sequence[tuple[str, str]]
-    cut: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ShownResult:
-    """The result of a job. `missing`: why there is none to show."""
-
-    text: str = ""
+    pairs: Sequence[tuple[str, str]] = ()
     cut: str = ""
     missing: str = ""
 
@@ -48,7 +40,7 @@ def shown_columns(job: Job) -> dict[str, Any]:
 def shown_arguments(job: Job) -> Shown:
     """Return the arguments of a job with the names of their parameters, as far as known."""
     if job.arguments_removed:
-        return Shown([], gettext("They were removed by a retention rule."))
+        return Shown(missing=gettext("They were removed by a retention rule."))
     mask = mask_of_job(job)
     call = mask.call(job.args)
     args, kwargs = split(call)
@@ -63,7 +55,7 @@ def shown_arguments(job: Job) -> Shown:
     )
 
 
-def shown_result(job: Job) -> ShownResult | None:
+def shown_result(job: Job) -> Shown | None:
     """Return the result of a job; None while it has not succeeded."""
     if job.state != State.SUCCESS:
         return None
@@ -71,11 +63,10 @@ def shown_result(job: Job) -> ShownResult | None:
         value = mask_of_job(job).result(job.result)
     except LookupError as error:
         text = str(error)
-        return ShownResult(missing=f"{text[:1].upper()}{text[1:]}.")
+        return Shown(missing=f"{text[:1].upper()}{text[1:]}.")
     if value is None:
-        return ShownResult(missing=gettext("The task returned nothing."))
-    shown = _bounded([("", json_text(value))])
-    return ShownResult(shown.pairs[0][1], shown.cut)
+        return Shown(missing=gettext("The task returned nothing."))
+    return _bounded([("", json_text(value))])
 
 
 def _bounded(pairs: Sequence[tuple[str, str]]) -> Shown:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.admin.utils import unquote
 from django.contrib.auth import get_permission_codename
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils.cache import add_never_cache_headers
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -28,6 +27,7 @@ from .job_again import AgainForm, can_be_repeated
 from .job_forms import WaitingJobForm
 from .job_page import ACTIONS_OF, describe_state, is_tunable
 from .job_values import download_value
+from .links import job_url
 
 
 class JobPages(JobActions):
@@ -43,7 +43,6 @@ class JobPages(JobActions):
         return jobs.filter(final=False).first() or jobs.first()
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the pages, and what belongs to the page of a job."""
         safe, name = self.admin_site.admin_view, "tenantqueue_job"
         value = "<path:object_id>/<str:part>.json"
         return [
@@ -53,15 +52,6 @@ class JobPages(JobActions):
             *super().get_urls(),
         ]
 
-    def _shown_job(self, request: HttpRequest, object_id: str) -> Job:
-        """Return a job that this user may see. Raises PermissionDenied, Http404."""
-        job = self.get_object(request, unquote(object_id))
-        if not self.has_view_or_change_permission(request, job):
-            raise PermissionDenied
-        if job is None:
-            raise Http404
-        return job
-
     def may_enqueue_again(self, request: HttpRequest, job: Job) -> bool:
         """Whether this user may make a new job from a job: with the permissions add and change."""
         may_add = request.user.has_perm(f"tenantqueue.{get_permission_codename('add', self.opts)}")
@@ -69,11 +59,8 @@ class JobPages(JobActions):
 
     def live_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Return the parts of a job's page that change while the job is unfinished."""
-        job = self._shown_job(request, object_id)
-        may_change = self.has_change_permission(request, job)
-        waits = may_change and is_tunable(job)
-        form = WaitingJobForm(job, self.queue_of(job)) if waits else None
-        context = {"opts": self.opts, **self.changing_context(request, job, form)}
+        job = self.shown_row(request, object_id)
+        context = {"opts": self.opts, **self.changing_context(request, job)}
         request.current_app = self.admin_site.name
         response = TemplateResponse(request, "admin/tenantqueue/job/live.html", context)
         add_never_cache_headers(response)
@@ -81,17 +68,18 @@ class JobPages(JobActions):
 
     def value_view(self, request: HttpRequest, object_id: str, part: str) -> HttpResponse:
         """Send the arguments or the result of a job as JSON, masked as on its page."""
-        response = download_value(self._shown_job(request, object_id), part)
+        response = download_value(self.shown_row(request, object_id), part)
         if response is None:
             raise Http404
         return response
 
     def again_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask for arguments, and enqueue a new job that runs what this one runs."""
-        job = self._shown_job(request, object_id)
+        job = self.shown_row(request, object_id)
         if not self.may_enqueue_again(request, job):
             raise PermissionDenied
-        back = HttpResponseRedirect(self._job_url(job.pk))
+        page_of_job = job_url(job.pk, self.admin_site)
+        back = HttpResponseRedirect(page_of_job)
         queue = self.queue_of(job)
         if queue is None:
             text = gettext("Its queue was deleted: the job cannot be enqueued again.")
@@ -107,13 +95,13 @@ class JobPages(JobActions):
         if form.is_valid():
             new = self._enqueue_again(request, job, form)
             if new is not None:
-                return HttpResponseRedirect(self._job_url(new.pk))
+                return HttpResponseRedirect(job_url(new.pk, self.admin_site))
         return self.page(
             request,
             "admin/tenantqueue/job/again.html",
             gettext("Enqueue job #%d again") % job.pk,
             job=job,
-            job_url=self._job_url(job.pk),
+            job_url=page_of_job,
             queue=queue,
             form=form,
             mask=MASK,
@@ -155,29 +143,27 @@ class JobPages(JobActions):
                 "Nothing was enqueued: {link} has the same unique key. Change the arguments that "
                 "make the key, or wait for its end."
             ),
-            link=format_html('<a href="{}">#{}</a>', self._job_url(job_id), job_id),
+            link=format_html('<a href="{}">#{}</a>', job_url(job_id or 0, self.admin_site), job_id),
         )
 
-    def _job_url(self, job_id: int | None) -> str:
-        name = "admin:tenantqueue_job_change"
-        return reverse(name, args=[job_id], current_app=self.admin_site.name)
-
     def changing_context(
-        self, request: HttpRequest, job: Job, form: WaitingJobForm | None
+        self, request: HttpRequest, job: Job, form: WaitingJobForm | None = None
     ) -> dict[str, Any]:
-        """Return what the parts of the page show that change while the job is unfinished."""
+        """Return what the parts of the page show that change while the job is unfinished.
+
+        `form`: with the errors of what was entered.
+        """
         site, may_change = self.admin_site, self.has_change_permission(request, job)
+        queue = self.queue_of(job)
+        if form is None and may_change and is_tunable(job):
+            form = WaitingJobForm(job, queue)
         again = self.may_enqueue_again(request, job)
-        urls = {
-            name: reverse(f"admin:tenantqueue_job_{name}", args=[job.pk], current_app=site.name)
-            for name in ("live", "again")
-        }
         return {
-            "form": form if may_change else None,
+            "form": form,
             "buttons": ACTIONS_OF[State(job.state)] if may_change else (),
-            "again_url": urls["again"] if again else "",
-            "live_url": "" if job.is_final else urls["live"],
-            **describe_state(site, request, self.using, job),
+            "again_url": job_url(job.pk, site, "again") if again else "",
+            "live_url": "" if job.is_final else job_url(job.pk, site, "live"),
+            **describe_state(site, request, self.using, job, queue),
         }
 
     def queue_of(self, job: Job) -> TenantQueue | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -38,8 +37,10 @@ from .formats import (
 )
 from .job_forms import WaitingJobForm
 from .job_list import JobChangeList, exported_columns, exported_jobs
-from .job_page import describe_arguments, is_tunable
+from .job_page import is_tunable
+from .job_values import shown_arguments
 from .job_views import JobPages
+from .links import job_url
 
 GATES: dict[str | None, Any] = {"details": _("its details"), **HELD_BY}
 """What holds a job, in the words of the other pages."""
@@ -91,7 +92,6 @@ class JobAdmin(JobPages):
     )
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the pages of failures, and the others."""
         views = {
             "failures/": ("tenantqueue_failures", failures_view),
             "failures/group/": ("tenantqueue_failure_group", failure_group_view),
@@ -103,11 +103,9 @@ class JobAdmin(JobPages):
         return [*pages, *super().get_urls()]
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        """Return the list that finds its pages by ids."""
         return JobChangeList
 
     def export_table(self, changelist: ChangeList) -> Table:
-        """Return the jobs that the list finds on all its pages."""
         found = cast("JobChangeList", changelist)
         jobs = exported_jobs(found.root_queryset, found.all_ids())
         return Table(self.export_name, exported_columns(), jobs)
@@ -177,10 +175,9 @@ class JobAdmin(JobPages):
             return self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined, no-any-return]
                 request, self.opts, object_id
             )
-        may_change = self.has_change_permission(request, job)
-        form: WaitingJobForm | None = None
+        form = None
         if request.method == "POST":
-            if not may_change:
+            if not self.has_change_permission(request, job):
                 raise PermissionDenied
             if "_tune" not in request.POST or not is_tunable(job):
                 with acting(request):
@@ -189,34 +186,27 @@ class JobAdmin(JobPages):
             if form.is_valid():
                 with acting(request):
                     return self._tune(request, job, form)
-        elif is_tunable(job):
-            form = WaitingJobForm(job, self.queue_of(job))
         return self.page(
             request,
             "admin/tenantqueue/job/change_form.html",
             job.name,
             original=job,
+            arguments=shown_arguments(job),
+            arguments_url=job_url(job.pk, self.admin_site, "value", "arguments"),
             has_view_permission=True,
             preserved_filters=self.get_preserved_filters(request),
             **self.changing_context(request, job, form),
-            **describe_arguments(self.admin_site, job),
             **(extra_context or {}),
         )
 
     def _press(self, request: HttpRequest, job: Job) -> HttpResponse:
-        if "_cancel" in request.POST and not job.is_final:
-            page = self._cancel(request, [job], {"_cancel": "1"})
-            return page or HttpResponseRedirect(request.get_full_path())
-        operations: dict[str, Callable[[HttpRequest, Sequence[Job]], None]] = {
-            "_retry": self._retry,
-            "_run_now": self._run_now,
-        }
-        pressed = [operation for name, operation in operations.items() if name in request.POST]
-        if pressed:
-            pressed[0](request, [job])
-        else:
+        pressed = next((name for name in self.buttons if name in request.POST), None)
+        page: HttpResponse | None = None
+        if pressed is None or (pressed == "_cancel" and job.is_final):
             self._say(request, 0, gettext("changed"), 1)
-        return HttpResponseRedirect(request.get_full_path())
+        else:
+            page = getattr(self, self.buttons[pressed])(request, [job])
+        return page or HttpResponseRedirect(request.get_full_path())
 
     def _tune(self, request: HttpRequest, job: Job, form: WaitingJobForm) -> HttpResponse:
         done = {

@@ -11,9 +11,8 @@ from django.contrib.admin.utils import flatten_fieldsets
 from django.db.models import Model
 from django.forms import Media
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -25,7 +24,17 @@ from ..queries.lists import JobOfSource, list_jobs_of_sources
 from ..states import State
 from ..status.amounts import LISTED
 from ..status.visible import visible_jobs
-from .formats import NOTHING, breakable, duration_text, moment, ongoing, state_badge
+from .formats import (
+    NOTHING,
+    breakable,
+    duration_text,
+    moment,
+    ongoing,
+    state_badge,
+    table,
+    unbroken,
+)
+from .links import job_url
 from .visible import visible_tenants
 
 SECTION = "jobs_of_object"
@@ -52,14 +61,12 @@ class JobsOfObjectMixin(_Base):
         return super().media + Media(css={"all": ["django_tenantqueue/admin.css"]})
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Return the fieldsets of the page, with that of the jobs behind the others."""
         fieldsets = super().get_fieldsets(request, obj)
         if not self._shows_jobs(request, obj) or SECTION in flatten_fieldsets(fieldsets):
             return fieldsets
         return [*fieldsets, (gettext("Jobs"), {"fields": [SECTION]})]
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
-        """Return the object, with the tenants whose jobs the user may see."""
         found = super().get_object(request, object_id, from_field)
         if found is not None:
             setattr(found, _TENANTS, visible_tenants(request))
@@ -71,7 +78,6 @@ class JobsOfObjectMixin(_Base):
         return fields if self.fields else [name for name in fields if name != SECTION]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Return the fields that cannot be edited, with the jobs."""
         fields = super().get_readonly_fields(request, obj)
         return [*fields, SECTION] if self._shows_jobs(request, obj) else fields
 
@@ -83,7 +89,6 @@ class JobsOfObjectMixin(_Base):
         return [column for column in columns if column != COLUMN]
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """Return the list, with the newest job of each of its rows, read by one query."""
         changelist = super().get_changelist_instance(request)
         if COLUMN in changelist.list_display:
             rows = list(changelist.result_list)
@@ -99,7 +104,7 @@ class JobsOfObjectMixin(_Base):
             return NOTHING
         return format_html(
             '<a href="{}" title="{}">{}</a> {}',
-            self._url_of(job),
+            job_url(job.id, self.admin_site),
             job.name,
             state_badge(job.state),
             moment(job.finished_at or job.started_at or job.created_at),
@@ -110,36 +115,26 @@ class JobsOfObjectMixin(_Base):
         jobs = _read([obj], LISTED, getattr(obj, _TENANTS, frozenset()))[:LISTED]
         if not jobs:
             return gettext("It has no jobs.")
-        titles = (_("Job"), _("State"), _("Created"), _("Run time"))
-        head = format_html_join("", '<th scope="col">{}</th>', ((title,) for title in titles))
         now = timezone.now()
         rows = (
             (
-                self._url_of(job),
-                job.id,
-                breakable(job.name),
+                format_html(
+                    '<a href="{}"><span class="tq-number">#{}</span> {}</a>',
+                    job_url(job.id, self.admin_site),
+                    job.id,
+                    breakable(job.name),
+                ),
                 state_badge(job.state),
                 moment(job.created_at, now),
-                _run_time(job, now),
+                unbroken(_run_time(job, now)),
             )
             for job in jobs
         )
-        body = format_html_join(
-            "",
-            '<tr><td><a href="{}"><span class="tq-number">#{}</span> {}</a></td><td>{}</td>'
-            '<td>{}</td><td class="tq-time">{}</td></tr>',
-            rows,
-        )
-        table = format_html(
-            '<div class="tq-scroll"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>'
-            "</div>",
-            head,
-            body,
-        )
+        shown = table((_("Job"), _("State"), _("Created"), _("Run time")), rows)
         if len(jobs) < LISTED:
-            return table
+            return shown
         more = gettext("Only the newest %d are shown.") % LISTED
-        return format_html('<div>{}<p class="tq-quiet">{}</p></div>', table, more)
+        return format_html('<div>{}<p class="tq-quiet">{}</p></div>', shown, more)
 
     def _shows_jobs(self, request: HttpRequest, obj: Any) -> bool:
         return obj is not None and self._may_view_jobs(request)
@@ -147,10 +142,6 @@ class JobsOfObjectMixin(_Base):
     def _may_view_jobs(self, request: HttpRequest) -> bool:
         job_admin = self.admin_site._registry.get(Job)
         return bool(job_admin and job_admin.has_view_permission(request))
-
-    def _url_of(self, job: JobOfSource) -> str:
-        name = f"{self.admin_site.name}:tenantqueue_job_change"
-        return reverse(name, args=[job.id], current_app=self.admin_site.name)
 
 
 def _read(

@@ -9,29 +9,21 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html, format_html_join
+from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from ..models import Job
 
 
-def url_for(
-    site: AdminSite, request: HttpRequest, model: type[Model], pk: object, page: str = "change"
-) -> str:
-    """Return the address of a row's page; "" when there is none, or the user may not view it."""
-    model_admin = site._registry.get(model)
-    if model_admin is None or not model_admin.has_view_or_change_permission(request):
-        return ""
-    args = [] if page in ("add", "changelist") else [pk]
-    name = f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}"
-    try:
-        return reverse(name, args=args, current_app=site.name)
-    except NoReverseMatch:
-        return ""
+def job_url(job_id: int, site: AdminSite | None = None, page: str = "change", *of: str) -> str:
+    """Return the address of a page of a job, by default on Django's own site."""
+    name, current_app = f"admin:tenantqueue_job_{page}", None if site is None else site.name
+    return reverse(name, args=[job_id, *of], current_app=current_app)
 
 
-def job_url(job_id: int) -> str:
-    """Return the address of a job's page."""
-    return reverse("admin:tenantqueue_job_change", args=[job_id])
+def jobs_url(**query: str | int) -> str:
+    """Return the address of the list of jobs with some filters."""
+    return f"{reverse('admin:tenantqueue_job_changelist')}?{urlencode(query)}"
 
 
 def job_link(job_id: int) -> SafeString:
@@ -42,9 +34,16 @@ def job_link(job_id: int) -> SafeString:
 def link_to(
     site: AdminSite, request: HttpRequest, model: type[Model], pk: object, text: object
 ) -> SafeString:
-    """Return a text, linked to a row's page for those who may view it."""
-    url = url_for(site, request, model, pk)
-    return format_html('<a href="{}">{}</a>', url, text) if url else format_html("{}", text)
+    """Return a text, linked to a row's page if there is one and the user may view it."""
+    model_admin = site._registry.get(model)
+    if model_admin is None or not model_admin.has_view_or_change_permission(request):
+        return format_html("{}", text)
+    name = f"admin:{model._meta.app_label}_{model._meta.model_name}_change"
+    try:
+        url = reverse(name, args=[pk], current_app=site.name)
+    except NoReverseMatch:
+        return format_html("{}", text)
+    return format_html('<a href="{}">{}</a>', url, text)
 
 
 def job_links(site: AdminSite, request: HttpRequest, jobs: Iterable[Job]) -> SafeString:

@@ -87,7 +87,6 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
         ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: _M | None = None) -> Any:
-        """Return the columns that cannot be edited."""
         masked = () if self.may_edit(request, obj) else self.masked.values()
         return (*(self.fixed if obj else ()), *self.readonly_fields, *masked)
 
@@ -103,28 +102,23 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
             self.add(row, using=self.using)
 
     def form_values(self, request: HttpRequest, obj: _M | None) -> dict[str, Any]:
-        """Return attributes of the form of a row's page."""
         masked = {} if self.may_edit(request, obj) else dict.fromkeys(self.masked)
         return {"tunable": self.tunable, **masked, **super().form_values(request, obj)}
 
     def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
-        """Return the form of a row of the list."""
         form = type("TuneListForm", (self.list_form,), {"tunable": self.tunable})
         return super().get_changelist_form(request, **{"form": form, **kwargs})
 
     def get_changelist_formset(self, request: HttpRequest, **kwargs: Any) -> Any:
-        """Return the forms of a page of the list."""
         return super().get_changelist_formset(request, formset=TuneFormSet, **kwargs)
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the list; compare and save it in one transaction."""
         with transaction.atomic(using=self.using):
             return super().changelist_view(request, extra_context)
 
     def save_model(self, request: HttpRequest, obj: _M, form: Any, change: bool) -> None:
-        """Write the changed columns, and no others."""
         if change:
             values = {name: new for name, (_old, new) in form.changes.items()}
             self.operation(obj.pk, using=self.using, **values)
@@ -168,7 +162,6 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
 
     @admin.action(permissions=["change"], description=_("Pause selected %(verbose_name_plural)s…"))
     def pause_selected(self, request: HttpRequest, queryset: QuerySet[_M]) -> HttpResponse | None:
-        """Ask, then pause rows."""
         if page := confirm(self, request, queryset, gettext("Pause"), str(self.pause_text)):
             return page
         self.switch(request, queryset, "paused", True, self.pause)
@@ -176,7 +169,6 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
 
     @admin.action(permissions=["change"], description=_("Resume selected %(verbose_name_plural)s"))
     def resume_selected(self, request: HttpRequest, queryset: QuerySet[_M]) -> None:
-        """Resume rows."""
         self.switch(request, queryset, "paused", False, self.resume)
 
 

@@ -31,7 +31,6 @@ class SplitDateTime(AdminSplitDateTime):
     """Two inputs, each with its own name for screen readers, which Django gives from 6.0 on."""
 
     def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
-        """Return the context of the template."""
         context: dict[str, Any] = super().get_context(name, value, attrs)
         labels = (context["date_label"], context["time_label"])
         for widget, label in zip(context["widget"]["subwidgets"], labels, strict=True):
@@ -54,7 +53,6 @@ def _column(model: type[Model], name: str) -> Field[Any, Any]:
 
 
 def column_label(model: type[Model], name: str) -> str:
-    """Return what a column is called."""
     return str(_column(model, name).verbose_name)
 
 
@@ -165,7 +163,6 @@ class TuneForm(ComparingForm, _Form):
         self.compare_with({name: getattr(stored, name) for name in self.tunable})
 
     def label_of(self, name: str) -> str:
-        """Return what a column is called."""
         return column_label(type(self.instance), name)
 
 
@@ -176,7 +173,6 @@ class SingleTuneForm(TuneForm):
     """Tenants that the user may add rows of; None: all."""
 
     def clean_tenant(self) -> str:
-        """Refuse a tenant that the user does not see."""
         tenant = str(self.cleaned_data["tenant"])
         if self.tenants is not None and tenant not in self.tenants:
             raise hidden_tenant(tenant)
@@ -201,7 +197,6 @@ class SingleTuneForm(TuneForm):
         return model(**{**columns, **self.cleaned_data})
 
     def clean(self) -> dict[str, Any] | None:
-        """Compare with the row as it is now."""
         cleaned = super().clean()
         if self.instance.pk is not None:
             stored = lock_rows(type(self.instance), [self.instance.pk]).get(self.instance.pk)

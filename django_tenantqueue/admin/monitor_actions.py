@@ -68,7 +68,7 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
             title=gettext("Retrying failed details"),
             text=gettext("%(count)s of %(all)s failed details are run again so far.") % values,
             yes=gettext("Go on"),
-            sent={RETRY: "1", PLACE: _signed(retry)},
+            sent=[(PLACE, _signed(retry))],
         )
         page.template_name = "admin/tenantqueue/concurrentjobmonitor/go_on.html"
         return page
@@ -84,12 +84,7 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
             "Yes, retry %(count)s failed detail", "Yes, retry %(count)s failed details", now.failed
         )
         return ask(
-            self,
-            request,
-            [monitor],
-            title=title % count,
-            text=_consequences(now),
-            yes=yes % count,
+            self, request, [monitor], title=title % count, text=_consequences(now), yes=yes % count
         )
 
     @admin.action(permissions=["change"], description=_("Retry failed details…"))

@@ -1,20 +1,21 @@
-"""The details of a monitor in one state, with links to the other states."""
+"""The details of a monitor: those in one state, with links to the others, and as files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
+from ..batches import BATCH
 from ..models import ConcurrentJobMonitor, Job
 from ..operations.monitor_control import DETAILS_SHOWN, list_details
+from ..status.monitor_details import walk_details
 from ..status.monitor_progress import Progress
-from .base import jobs_hidden
-from .formats import NOTHING, breakable, duration_text, moment, state_badge
+from .export import Table
+from .formats import NOTHING, breakable, duration_text, moment, state_badge, table
+from .job_list import exported_columns, exported_jobs
 from .links import job_link
-from .monitor_export import download_links
 from .monitor_words import PARTS
 
 
@@ -28,42 +29,25 @@ def chosen_part(asked: str, now: Progress) -> str:
     return "done"
 
 
-def details_of(
-    using: str, monitor: ConcurrentJobMonitor, now: Progress, part: str, *, sees_jobs: bool
-) -> SafeString:
-    """Return the details in the state `part` as HTML."""
-    tabs = format_html_join(
-        " ",
-        '<a href="?details={}" aria-current="{}">{} <span class="tq-number">{}</span></a>',
-        (
-            (name, "true" if name == part else "false", label, f"{getattr(now, name):,}")
-            for name, label in PARTS.items()
-        ),
-    )
-    jobs = jobs_hidden()
-    if sees_jobs:
-        shown = list_details(using, monitor, part)
-        jobs = _table(shown, getattr(now, part)) + download_links(monitor, part, PARTS[part])
-    return format_html('<div class="tq-tabs">{}</div>{}', tabs, jobs)
-
-
-def _table(jobs: Sequence[Job], count: int) -> SafeString:
+def details_of(using: str, monitor: ConcurrentJobMonitor, part: str, count: int) -> SafeString:
+    """Return a table of the newest of `count` details in the state `part`, as HTML."""
+    jobs = list_details(using, monitor, part)
     if not jobs:
         return format_html('<p class="tq-quiet">{}</p>', gettext("none"))
-    rows = format_html_join(
-        "",
-        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+    titles = (
+        *(_("job"), _("name"), _("state"), _("attempt"), _("took")),
+        _("error, or when it ended"),
+    )
+    rows = (
         (
-            (
-                job_link(job.pk),
-                breakable(job.name),
-                state_badge(job.state),
-                f"{job.attempt} / {job.max_attempts}",
-                duration_text(job.run_duration) if job.run_duration else NOTHING,
-                (job.last_error or {}).get("message", "")[:120] or moment(job.finished_at),
-            )
-            for job in jobs
-        ),
+            job_link(job.pk),
+            breakable(job.name),
+            state_badge(job.state),
+            f"{job.attempt} / {job.max_attempts}",
+            duration_text(job.run_duration) if job.run_duration else NOTHING,
+            (job.last_error or {}).get("message", "")[:120] or moment(job.finished_at),
+        )
+        for job in jobs
     )
     more = ""
     if count > len(jobs):
@@ -71,15 +55,11 @@ def _table(jobs: Sequence[Job], count: int) -> SafeString:
             "shown": min(len(jobs), DETAILS_SHOWN),
             "count": f"{count:,}",
         }
-    return format_html(
-        '<div class="tq-scroll"><table class="tq-line"><thead><tr><th>{}</th><th>{}</th><th>{}</th>'
-        "<th>{}</th><th>{}</th><th>{}</th></tr></thead><tbody>{}</tbody></table></div>{}",
-        gettext("job"),
-        gettext("name"),
-        gettext("state"),
-        gettext("attempt"),
-        gettext("took"),
-        gettext("error, or when it ended"),
-        rows,
-        more,
-    )
+    return format_html("{}{}", table(titles, rows), more)
+
+
+def details_table(using: str, monitor: ConcurrentJobMonitor, part: str | None) -> Table:
+    """Return the details that `part`, a count of Progress, counts; None is all."""
+    pages = walk_details(using, monitor, part, size=BATCH)
+    jobs = exported_jobs(Job.objects.using(using).all(), pages)
+    return Table(f"monitor-{monitor.pk}-{part or 'details'}", exported_columns(), jobs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +11,6 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 
 from ..models import ConcurrentJobMonitor
@@ -22,39 +20,15 @@ from ..status.amounts import COUNTED_TO, LISTED
 from ..status.explanation import Target, explain_monitor
 from ..status.figures import rate_text
 from ..status.monitor_progress import Progress
-from .formats import (
-    NOTHING,
-    breakable,
-    duration_text,
-    exact_text,
-    moment,
-    moment_text,
-)
-from .job_causes import ShownCause, shown_cause
+from .charts import Tile
+from .formats import NOTHING, breakable, duration_text, exact_text, moment, moment_text
+from .job_causes import shown_cause
 from .links import job_link
 from .monitor_details import chosen_part, details_of
-from .monitor_words import counts_text, share_bar, status_badge
+from .monitor_words import PARTS, counts_text, share_bar, status_badge
 
 OVER = ("ended", "cancelled")
 """States of monitors that do not change any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """A number of the monitor, and what it is made of."""
-
-    title: str
-    value: SafeString | str
-    note: str = ""
-    alarming: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ShownBound:
-    """A cause that keeps details from running, and how many."""
-
-    details: str
-    cause: ShownCause
 
 
 def live_context(
@@ -85,31 +59,28 @@ def live_context(
         "badge": status_badge(now),
         "bar": share_bar(now),
         "counts": counts_text(now),
-        "ended": _ended_text(now),
+        "ended": gettext("%(ended)s of %(total)s details have ended")
+        % {"ended": f"{now.total - now.left:,}", "total": f"{now.total:,}"},
         "tiles": _tiles(using, monitor, now, at),
         "sentence": answer.sentence,
         "bounds": [
-            ShownBound(_details_text(bound.details), shown_cause(site, request, bound.cause, this))
+            (_details_text(bound.details), shown_cause(site, request, bound.cause, this))
             for bound in answer.bounds
         ],
         "failures": [_failure(group) for group in failures],
         "failures_left_out": _left_out(now, failures),
         "may_retry": may_retry and bool(now.failed) and monitor.cancelled_at is None,
         "sees_jobs": sees_jobs,
-        "details": details_of(using, monitor, now, part, sees_jobs=sees_jobs),
+        "part": part,
+        "part_label": PARTS[part],
+        "tabs": [(name, label, f"{getattr(now, name):,}") for name, label in PARTS.items()],
+        "details": details_of(using, monitor, part, getattr(now, part)) if sees_jobs else None,
     }
 
 
 def part_asked(request: HttpRequest) -> bool:
     """Whether the address asks for details in one state."""
     return request.GET.get("details", "").replace("_", "").isalpha()
-
-
-def _ended_text(now: Progress) -> str:
-    return gettext("%(ended)s of %(total)s details have ended") % {
-        "ended": f"{now.total - now.left:,}",
-        "total": f"{now.total:,}",
-    }
 
 
 def per_minute(per_second: float) -> str:
@@ -133,7 +104,8 @@ def _tiles(using: str, monitor: ConcurrentJobMonitor, now: Progress, at: datetim
         tiles.append(Tile(gettext("Rate now"), rate, note))
     seconds = (until - monitor.created_at).total_seconds()
     rate = per_minute(ended / seconds) if ended and seconds > 0 else NOTHING
-    tiles.append(Tile(gettext("Rate over its life"), rate, _started(monitor, at)))
+    started = gettext("started %s") % moment_text(monitor.created_at, at)
+    tiles.append(Tile(gettext("Rate over its life"), rate, started))
     left = now.running + now.ready + now.retrying
     flight = f"{left:,} / {monitor.parallel:,}"
     if now.status not in OVER:
@@ -147,10 +119,6 @@ def _tiles(using: str, monitor: ConcurrentJobMonitor, now: Progress, at: datetim
         note = gettext("%s of the details that ended") % f"{100 * now.failed / ended:.1f} %"
     tiles.append(Tile(gettext("Failed"), f"{now.failed:,}", note, alarming=bool(now.failed)))
     return tiles
-
-
-def _started(monitor: ConcurrentJobMonitor, at: datetime) -> str:
-    return gettext("started %s") % moment_text(monitor.created_at, at)
 
 
 def _expected(now: Progress, at: datetime) -> Tile:

@@ -27,11 +27,9 @@ from .formats import NOTHING, moment_text, read_number, state_badge
 from .links import job_link
 from .live_admin import TunedAdmin
 from .monitor_actions import MonitorActions
-from .monitor_export import details_table
+from .monitor_details import details_table
 from .monitor_page import live_context
 from .monitor_words import PARTS, share_bar, status_badge
-
-TEMPLATES = "admin/tenantqueue/concurrentjobmonitor"
 
 
 def _now(monitor: ConcurrentJobMonitor) -> Progress:
@@ -61,14 +59,7 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
     pause_text = _(
         "No further detail of these monitors starts until you resume them. Details that run go on."
     )
-    list_display = (
-        "title",
-        "overview",
-        "paused",
-        "parallel",
-        "interval",
-        "priority",
-    )
+    list_display = ("title", "overview", "paused", "parallel", "interval", "priority")
     list_display_links = ("title",)
     list_editable = ("parallel", "interval", "priority", "paused")
     list_filter = ("paused", CancelledFilter, TenantFilter)
@@ -84,13 +75,7 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
     fieldsets = (
         (
             _("Takes effect within a second"),
-            {
-                "fields": (
-                    ("parallel", "interval"),
-                    ("priority", "stop_after_failures"),
-                    "paused",
-                )
-            },
+            {"fields": (("parallel", "interval"), ("priority", "stop_after_failures"), "paused")},
         ),
         (
             _("About"),
@@ -135,7 +120,6 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
         return found, duplicates
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the pages, what one of them fetches anew, and the download of details."""
         name = "tenantqueue_concurrentjobmonitor"
         details = self.admin_site.admin_view(self.export_details_view)
         live = self.admin_site.admin_view(self.live_view)
@@ -147,14 +131,10 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
 
     def live_view(self, request: HttpRequest, monitor_id: int) -> HttpResponse:
         """Return what a monitor's page shows of its progress, for its own refresh."""
-        monitor = self.get_queryset(request).filter(pk=monitor_id).first()
-        if not self.has_view_or_change_permission(request, monitor):
-            raise PermissionDenied
-        if monitor is None:
-            raise Http404
-        self.load([monitor])
-        context = {"live": self._live(request, monitor)}
-        return TemplateResponse(request, f"{TEMPLATES}/live.html", context)
+        context = {"live": self._live(request, self.shown_row(request, str(monitor_id)))}
+        return TemplateResponse(
+            request, "admin/tenantqueue/concurrentjobmonitor/live.html", context
+        )
 
     def _live(self, request: HttpRequest, monitor: ConcurrentJobMonitor) -> dict[str, Any]:
         return live_context(
@@ -170,7 +150,6 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show a monitor with its progress."""
         monitor = context.get("original")
         if monitor is not None:
             context["live"] = self._live(request, monitor)

@@ -39,7 +39,6 @@ class TroubleFilter(admin.SimpleListFilter):
     parameter_name = "trouble"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        """Return the choices."""
         return [
             (Trouble.LATE, _("late: a job waits for over a minute")),
             (Trouble.FULL, _("full: all slots are taken, jobs wait")),
@@ -53,7 +52,6 @@ class TroubleFilter(admin.SimpleListFilter):
     def queryset(
         self, request: HttpRequest, queryset: QuerySet[TenantQueue]
     ) -> QuerySet[TenantQueue]:
-        """Return the queues of the choice."""
         match self.value():
             case Trouble.PAUSED:
                 return queryset.filter(paused=True)

@@ -11,9 +11,8 @@ from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import Field, QuerySet
 from django.http import HttpRequest
-from django.urls import path, reverse
+from django.urls import path
 from django.utils.html import format_html
-from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -30,6 +29,7 @@ from .charts import gauge
 from .filters import QueueNameFilter
 from .formats import NOTHING, badge, badges, counted
 from .home import overview_view
+from .links import jobs_url
 from .live_admin import TunedAdmin
 from .queue_list import QueueChangeList, TroubleFilter
 
@@ -45,9 +45,7 @@ BADGES = {
 
 def jobs_link(queue: TenantQueue, state: str, text: str) -> SafeString:
     """Return a link to a queue's jobs in a state."""
-    url = reverse("admin:tenantqueue_job_changelist")
-    query = urlencode({"queue_id": str(queue.pk), "state": state})
-    return format_html('<a href="{}?{}">{}</a>', url, query, text)
+    return format_html('<a href="{}">{}</a>', jobs_url(queue_id=queue.pk, state=state), text)
 
 
 def _now(queue: TenantQueue) -> QueueNow:
@@ -112,7 +110,6 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     )
 
     def get_urls(self) -> list[Any]:
-        """Return the addresses of this model's pages, and that of the first page's content."""
         view = self.admin_site.admin_view(partial(overview_view, model_admin=self))
         return [path("overview/", view, name="tenantqueue_overview"), *super().get_urls()]
 
@@ -159,7 +156,6 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
         super().save_model(request, obj, form, change)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        """Return the list that orders by what the queues do at the moment."""
         return QueueChangeList
 
     def load(self, rows: Sequence[TenantQueue]) -> None:
@@ -274,10 +270,8 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
 
     @admin.action(permissions=["change"], description=_("Retire: take no new jobs"))
     def retire_selected(self, request: HttpRequest, queryset: QuerySet[TenantQueue]) -> None:
-        """Retire queues."""
         self.switch(request, queryset, "retired", True, control.retire)
 
     @admin.action(permissions=["change"], description=_("Take new jobs again"))
     def unretire_selected(self, request: HttpRequest, queryset: QuerySet[TenantQueue]) -> None:
-        """Take queues back from retirement."""
         self.switch(request, queryset, "retired", False, control.reopen)

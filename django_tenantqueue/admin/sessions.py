@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.template.defaultfilters import date as format_date
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
@@ -24,7 +24,7 @@ from ..states import State
 from ..status.amounts import COUNTED_TO
 from .base import EmptyList, jobs_hidden
 from .filters import HaltedFilter, TenantFilter
-from .formats import NOTHING, badge, badges, counted, state_badge
+from .formats import NOTHING, badge, badges, counted, state_badge, table
 from .links import job_link
 from .live_admin import LinedAdmin
 
@@ -104,7 +104,6 @@ class LineAdmin(LinedAdmin[_S]):
     )
 
     def load(self, rows: Sequence[_S]) -> None:
-        """Give each row its `load`."""
         found = session_loads(self.using, [row.pk for row in rows]) if rows else {}
         for row in rows:
             row.load = found.get(row.pk, SessionLoad(row.pk, 0, 0))  # type: ignore[attr-defined]
@@ -125,25 +124,16 @@ class LineAdmin(LinedAdmin[_S]):
         )
         if not inside and not line:
             return gettext("none")
-        rows = format_html_join(
-            "",
-            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            (
-                (job_link(job.pk), state_badge(job.state), job.name, job.priority, job.queue.name)
-                for job in (*inside, *line)
-            ),
+        titles = (_("job"), _("state"), _("name"), _("priority"), _("queue"))
+        rows = (
+            (job_link(job.pk), state_badge(job.state), job.name, job.priority, job.queue.name)
+            for job in (*inside, *line)
         )
         load: SessionLoad = session.load  # type: ignore[attr-defined]
         more = load.line - len(line)
         return format_html(
-            '<table class="tq-line"><thead><tr><th>{}</th><th>{}</th><th>{}</th><th>{}</th>'
-            "<th>{}</th></tr></thead><tbody>{}</tbody></table>{}",
-            gettext("job"),
-            gettext("state"),
-            gettext("name"),
-            gettext("priority"),
-            gettext("queue"),
-            rows,
+            "{}{}",
+            table(titles, rows),
             gettext("and %s more in line") % counted(more, COUNTED_TO) if more > 0 else "",
         )
 
@@ -174,7 +164,6 @@ class SessionAdmin(LineAdmin[Session]):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
-        """Return sessions alone, not users."""
         return super().get_queryset(request).filter(kind=Session.Kind.SERIAL)
 
     @admin.display(description=_("session"), ordering="key")
@@ -193,7 +182,6 @@ class SessionAdmin(LineAdmin[Session]):
 
     @admin.action(permissions=["change"], description=_("Resume: paused and halted ones go on"))
     def resume_selected(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
-        """Resume sessions."""
         ids = list(queryset.values_list("pk", flat=True))
         changed = operations.resume_sessions(ids, using=self.using)
         self.message_user(

@@ -57,7 +57,6 @@ class TaskControlAdmin(LinedAdmin[TaskControl]):
     )
 
     def load(self, rows: Sequence[TaskControl]) -> None:
-        """Give each control its `load`."""
         found = task_loads(self.using, [row.pk for row in rows]) if rows else {}
         for row in rows:
             row.load = found.get(row.pk, TaskLoad(row.pk, 0, 0))  # type: ignore[attr-defined]

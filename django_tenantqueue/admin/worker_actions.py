@@ -61,7 +61,6 @@ class WorkerActions(TenantQueueModelAdmin[Worker]):
     def drain_selected(
         self, request: HttpRequest, queryset: QuerySet[Worker]
     ) -> HttpResponse | None:
-        """Ask, then let workers end what they run and stop."""
         return self._ask_and_tell(request, queryset, DRAIN)
 
     @admin.action(

@@ -74,6 +74,9 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
         "action:change_priority_selected": CHANGE,
         "action:move_selected": CHANGE,
         "action:delete_finished_selected": CHANGE | DELETE,
+        "button:_retry": CHANGE,
+        "button:_run_now": CHANGE,
+        "button:_cancel": CHANGE,
     },
     "retentionrule": EDITED,
     "routing": EDITED,
@@ -169,7 +172,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> Called:
         @wraps(getattr(cls, name))
         def action(self: Any, request: Any, queryset: Any) -> None:
             if self.opts.model_name == model:
-                calls.append((model, name, list(queryset.values_list("pk", flat=True))))
+                calls.append((model, name, [row.pk for row in queryset]))
 
         monkeypatch.setattr(cls, name, action)
 

@@ -66,7 +66,6 @@ class AlertRuleForm(SingleTuneForm):
         return "" if given == "-" else given or str(getattr(self.instance, "webhook_secret", ""))
 
     def clean(self) -> dict[str, Any] | None:
-        """Check what belongs together."""
         cleaned = super().clean()
         if not self.errors and not self.is_switch:
             self.wanted_row().clean()
@@ -179,12 +178,10 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
 
     @admin.action(permissions=["change"], description=_("Enable selected alert rules"))
     def enable_selected(self, request: HttpRequest, queryset: QuerySet[AlertRule]) -> None:
-        """Let rules be checked."""
         self.switch(request, queryset, "enabled", True, services.enable_alert_rules)
 
     @admin.action(permissions=["change"], description=_("Disable selected alert rules"))
     def disable_selected(self, request: HttpRequest, queryset: QuerySet[AlertRule]) -> None:
-        """Let rules be checked no more."""
         self.switch(request, queryset, "enabled", False, services.disable_alert_rules)
 
     @admin.display(description=_("alert rule"), ordering="name")
@@ -271,7 +268,6 @@ class AlertAdmin(TenantQueueModelAdmin[Alert]):
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Alert]:
-        """Return the alerts that the user may see."""
         return visible_alerts(request, super().get_queryset(request))
 
     @admin.display(description=_("state"))

@@ -38,7 +38,6 @@ class ApiTokenForm(SingleTuneForm):
         return operations.ordered_scopes(self.cleaned_data["scopes"])
 
     def clean(self) -> dict[str, Any] | None:
-        """Refuse what the row will not allow."""
         cleaned = super().clean()
         if self.instance.pk is not None and not self.errors:
             self.wanted_row().clean()
@@ -134,7 +133,6 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
     def revoke_selected(
         self, request: HttpRequest, queryset: QuerySet[ApiToken]
     ) -> HttpResponse | None:
-        """Ask, then revoke tokens."""
         text = gettext("Requests with them are refused from now on. This cannot be undone.")
         if page := confirm(self, request, queryset, gettext("Revoke"), text):
             return page

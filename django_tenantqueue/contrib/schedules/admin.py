@@ -127,7 +127,6 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
     )
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the pages, and what a page asks for its preview."""
         view = self.admin_site.admin_view(self.preview_view)
         return [
             path("preview/", view, name="tenantqueue_schedules_schedule_preview"),
@@ -187,7 +186,6 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
 
     @admin.action(permissions=["change"], description=_("Run selected schedules now"))
     def run_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
-        """Enqueue a job of each schedule at once."""
         ids = list(queryset.values_list("pk", flat=True))
         try:
             with transaction.atomic(using=self.using):
@@ -206,12 +204,10 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
 
     @admin.action(permissions=["change"], description=_("Enable selected schedules"))
     def enable_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
-        """Let schedules run."""
         self.switch(request, queryset, "enabled", True, services.enable_schedules)
 
     @admin.action(permissions=["change"], description=_("Disable selected schedules"))
     def disable_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
-        """Let schedules enqueue no more jobs."""
         self.switch(request, queryset, "enabled", False, services.disable_schedules)
 
     @admin.display(description=_("schedule"), ordering="name")
