@@ -274,7 +274,5 @@ def reopen(queue_ids: Ids, *, using: str | None = None) -> int:
 
 
 def _switch(queue_ids: Ids, alias: str, column: str, value: bool) -> int:
-    chosen = TenantQueue.objects.filter(
-        pk__in=ids_of(queue_ids, TenantQueue), **{column: not value}
-    )
+    chosen = TenantQueue.objects.filter(pk__in=ids_of(queue_ids, TenantQueue))
     return len(switch_rows(alias, chosen, {column: value}))
