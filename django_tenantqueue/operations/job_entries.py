@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..models import Change, Job, TenantQueue
-from ..queries.control import Edits
 from .changes import MOST_IDS, Edit, Entry, describe_jobs, one_or_list, record_jobs
 
 
@@ -34,12 +33,6 @@ def delete_entry(using: str, ids: Collection[int]) -> Entry:
     """Return the entry of jobs that are deleted, whose names are read before."""
     label, tenant = describe_jobs(Job.objects.using(using).finished(), ids)
     return Entry(using, Change.Action.DELETE, Change.Kind.JOB, label, tenant)
-
-
-def record_retry(using: str, edits: Edits) -> None:
-    """Write the entry of jobs that were brought back."""
-    changes = {i: Edit({"state": e.was}, {"state": e.now}) for i, e in edits.items()}
-    record_jobs(using, Change.Action.RETRY, changes)
 
 
 def record_move(using: str, former: Mapping[int, int], queue_id: int) -> None:
