@@ -24,9 +24,8 @@ from ..queries.enqueue import LOCKED_SECONDS
 from ..queries.lists import NEWEST
 from ..states import FINAL
 from ..status.job_filters import Asked
-from .actor import current_actor
 from .bulk_actions import BulkAction, Done, Left, Member
-from .changes import LONGEST_LABEL, MOST_IDS
+from .changes import LONGEST_LABEL, MOST_IDS, new_change
 
 PAUSES = tuple(10 * pause for pause in LOCKED_SECONDS)
 """Seconds before each further attempt to change jobs whose rows are locked: by a claim, mostly."""
@@ -210,15 +209,7 @@ def _write(bulk: Bulk, change: Change | None, changed: Sequence[int], tally: Tal
     if not tally.changed:
         return
     if change is None:
-        actor = current_actor()
-        change = Change(
-            actor=actor.name,
-            source=actor.source,
-            action=bulk.action.change,
-            object_kind=Change.Kind.JOB,
-            object_label=bulk.label,
-            tenant=bulk.tenant,
-        )
+        change = new_change(bulk.action.change, Change.Kind.JOB, bulk.label, bulk.tenant)
     change.object_count = tally.changed
     change.object_ids = sorted([*change.object_ids, *changed[: MOST_IDS - len(change.object_ids)]])
     change.after = {**bulk.values, **tally.left, DOWN_TO: tally.before}

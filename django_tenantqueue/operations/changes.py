@@ -56,28 +56,29 @@ class Entry:
         found = sorted(ids)
         if not found:
             return
-        if self.change is None:
-            actor = current_actor()
-            self.change = Change.objects.using(self.using).create(
-                actor=actor.name,
-                source=actor.source,
-                action=self.action,
-                object_kind=self.kind,
-                object_ids=found[:MOST_IDS],
-                object_count=len(found),
-                object_label=self.label,
-                tenant=self.tenant,
-                before=dict(before or {}),
-                after=dict(after or {}),
-            )
-            return
         change = self.change
+        if change is None:
+            change = self.change = new_change(self.action, self.kind, self.label, self.tenant)
         known = set(change.object_ids)
         change.object_count += len([i for i in found if i not in known])
         change.object_ids = sorted(known | set(found))[:MOST_IDS]
         change.before = _joined(change.before, before or {})
         change.after = _joined(change.after, after or {})
         change.save(using=self.using)
+
+
+def new_change(action: str, kind: str, label: str, tenant: str) -> Change:
+    """Return an entry of the one who acts here, about no objects yet. It is not saved."""
+    actor = current_actor()
+    return Change(
+        actor=actor.name,
+        source=actor.source,
+        action=action,
+        object_kind=kind,
+        object_count=0,
+        object_label=label,
+        tenant=tenant,
+    )
 
 
 def _joined(old: dict[str, Any], new: Values) -> dict[str, Any]:

@@ -148,7 +148,6 @@ def dropped_whole(using: str, now: datetime | None = None) -> list[Leaf]:
 
 
 def _has_details_of_unfinished(using: str, leaf: Leaf) -> bool:
-    """Return whether a month has details of a monitor that has not ended."""
     params = {"start": leaf.start, "end": leaf.end}
     return bool(fetch(using, "has_details_of_unfinished", params)[0][0])
 
