@@ -100,17 +100,16 @@ def read_report(using: str, *, jobs: int, busy: Callable[[], Busy] | None = None
     """
     look = Look(using, claims=max(jobs, 1), busy=busy)
     counts = look.counts
-    workers = [_worker(state, row, look, jobs) for state, row in look.states]
     return FleetReport(
         read_at=counts.read_at,
         database=using,
-        workers=workers,
+        workers=[_worker(state, row, look, jobs) for state, row in look.states],
         strays=look.strays,
         duties=look.duties,
         counts=counts,
         held=look.held,
         counted_to=TOTAL_COUNTED_TO,
-        need=need_of([(worker.state, worker) for worker in workers], look.busy.queues),
+        need=need_of(look.states, look.busy.queues),
         problems=problems(look),
     )
 
@@ -157,9 +156,7 @@ def read_states(using: str) -> list[tuple[WorkerState, Worker]]:
     return [(state_of(row, row.read_at), row) for row in rows]
 
 
-def need_of(
-    workers: Iterable[tuple[WorkerState, Worker | WorkerReport]], queues: Iterable[BusyQueue]
-) -> Need:
+def need_of(workers: Iterable[tuple[WorkerState, Worker]], queues: Iterable[BusyQueue]) -> Need:
     """Return whether these workers are short for what could start in these queues."""
     startable = [queue for queue in queues if queue.blocked is None]
     waits = [q.startable_seconds for q in startable if q.startable_seconds is not None]
