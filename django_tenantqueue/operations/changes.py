@@ -175,20 +175,20 @@ def _tenant_of(rows: Sequence[Model]) -> str:
     return tenants.pop() if len(tenants) == 1 else ""
 
 
-def describe_jobs(jobs: QuerySet[Job], ids: Iterable[int]) -> tuple[str, str]:
-    """Return name and tenant of jobs, each "" unless all of them have the same one.
+def entry_of_jobs(using: str, action: str, jobs: QuerySet[Job], ids: Iterable[int]) -> Entry:
+    """Return the entry of a call that changes those of `jobs`: they are read before the change.
 
-    No job is left out: users who see one tenant are shown the entries of that tenant.
+    It has their name and tenant, each "" unless all of them have the same one. No job is left out:
+    users who see one tenant are shown the entries of that tenant.
     """
     chosen = jobs.filter(pk__in=list(ids)).order_by()
     names, tenants = (
         list(chosen.values_list(column, flat=True).distinct()[:2])
         for column in ("name", "queue__tenant")
     )
-    return (
-        names[0] if len(names) == 1 else "",
-        (tenants[0] or "") if len(tenants) == 1 else "",
-    )
+    name = names[0] if len(names) == 1 else ""
+    tenant = (tenants[0] or "") if len(tenants) == 1 else ""
+    return Entry(using, action, Change.Kind.JOB, name, tenant)
 
 
 def record_jobs(using: str, action: str, edits: Mapping[int, Edit]) -> None:
@@ -197,6 +197,5 @@ def record_jobs(using: str, action: str, edits: Mapping[int, Edit]) -> None:
     if not touched:
         return
     whole = merged(list(touched.values()))
-    name, tenant = describe_jobs(Job.objects.using(using).unfinished(), touched)
-    entry = Entry(using, action, Change.Kind.JOB, name, tenant)
+    entry = entry_of_jobs(using, action, Job.objects.using(using).unfinished(), touched)
     entry.add(touched, before=whole.before, after=whole.after)

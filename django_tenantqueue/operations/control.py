@@ -22,9 +22,9 @@ from ..models import Change, Job, TenantQueue
 from ..queries import control as queries
 from ..queries.base import array, fetch
 from ..queries.control import Changed
-from .changes import Edit, one_or_list, record_jobs, record_rows
+from .changes import Edit, entry_of_jobs, one_or_list, record_jobs, record_rows
 from .gates import cancel_waiting, release_later
-from .job_entries import CancelEntry, delete_entry, record_move
+from .job_entries import CancelEntry, record_move
 from .queues import Target, lane_of, queue_id_of
 from .tuning import Ids, ids_of, switch_rows, tune_row
 
@@ -143,8 +143,9 @@ def delete_finished(ids: Ids, *, using: str | None = None, recorded: bool = True
     Jobs of a monitor are left, since it counts them. `recorded`: see cancel().
     """
     alias, chosen = alias_of(using), _ids(ids)
+    jobs = Job.objects.using(alias).finished()
     with transaction.atomic(using=alias):
-        entry = delete_entry(alias, chosen) if recorded else None
+        entry = entry_of_jobs(alias, Change.Action.DELETE, jobs, chosen) if recorded else None
         deleted = dict(fetch(alias, "delete_jobs", {"ids": array(chosen)}))
         if entry:
             entry.add(deleted, before={"state": one_or_list(deleted.values())})
