@@ -24,14 +24,11 @@ from ..queries.enqueue import LOCKED_SECONDS
 from ..queries.lists import NEWEST
 from ..states import FINAL
 from ..status.job_filters import Asked
-from .actor import current_actor
-from .bulk_actions import BulkAction, Done, Left, Member
-from .changes import LONGEST_LABEL, MOST_IDS
+from .bulk_actions import READ, BulkAction, Done, Left
+from .changes import LONGEST_LABEL, MOST_IDS, new_change
 
 PAUSES = tuple(10 * pause for pause in LOCKED_SECONDS)
 """Seconds before each further attempt to change jobs whose rows are locked: by a claim, mostly."""
-READ = ("id", "queue_id", "name", "state", "created_at")
-"""Columns that decide whether a job is changed."""
 DOWN_TO = "down_to"
 """What an unfinished entry calls the id down to which it has come."""
 
@@ -176,7 +173,7 @@ def _change(
     fits = partial(_fits, bulk, None if given is None else frozenset(given))
     busy = [row.pk for row in others if fits(row)]
     moved_on = [row for row in (*rows, *others) if row.created_at < bulk.until and not fits(row)]
-    members = [Member(row.pk, row.queue_id, row.name) for row in rows if fits(row)]
+    members = [row for row in rows if fits(row)]
     done = bulk.action.act(bulk.using, members, bulk.values) if members else Done((), {})
     counts = Counter(done.left)
     counts["changed_meanwhile"] += len(moved_on)
@@ -210,15 +207,7 @@ def _write(bulk: Bulk, change: Change | None, changed: Sequence[int], tally: Tal
     if not tally.changed:
         return
     if change is None:
-        actor = current_actor()
-        change = Change(
-            actor=actor.name,
-            source=actor.source,
-            action=bulk.action.change,
-            object_kind=Change.Kind.JOB,
-            object_label=bulk.label,
-            tenant=bulk.tenant,
-        )
+        change = new_change(bulk.action.change, Change.Kind.JOB, bulk.label, bulk.tenant)
     change.object_count = tally.changed
     change.object_ids = sorted([*change.object_ids, *changed[: MOST_IDS - len(change.object_ids)]])
     change.after = {**bulk.values, **tally.left, DOWN_TO: tally.before}

@@ -9,24 +9,17 @@ from typing import Any
 
 from ..calls.options import check_priority, check_queue, check_tenant
 from ..exceptions import InvalidOption, QueueRetired
-from ..models import Change, TenantQueue
+from ..models import Change, Job, TenantQueue
 from ..states import FINAL, UNFINISHED, WAITING, State
 from . import control
 
 TASK_PREFIX = "django_tenantqueue.bulk."
 """The names of the tasks of bulk actions begin with it."""
+READ = ("id", "queue_id", "name", "state", "created_at")
+"""Columns that decide whether a job is changed, and how."""
 Values = Mapping[str, Any]
 Left = dict[str, int]
 """How many jobs are left as they are, by the reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A job of a batch."""
-
-    id: int
-    queue_id: int
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +34,14 @@ class Done:
 class BulkAction:
     """One kind of bulk action.
 
-    `states`: of the jobs that it can change. `act` changes those of a batch. `check` returns the
-    values that the action takes, and raises InvalidOption.
+    `states`: of the jobs that it can change. `act` changes those of a batch, which have the columns
+    READ. `check` returns the values that the action takes, and raises InvalidOption.
     """
 
     name: str
     change: str
     states: frozenset[State]
-    act: Callable[[str, Sequence[Member], Values], Done]
+    act: Callable[[str, Sequence[Job], Values], Done]
     check: Callable[[Values], dict[str, Any]]
 
 
@@ -56,44 +49,38 @@ def _done(changed: Collection[int], **left: int) -> Done:
     return Done(changed, {reason: count for reason, count in left.items() if count})
 
 
-def _ids(jobs: Sequence[Member]) -> list[int]:
-    return [job.id for job in jobs]
-
-
-def _retry(using: str, jobs: Sequence[Member], values: Values) -> Done:
-    own = [job for job in jobs if job.name.startswith(TASK_PREFIX)]
-    others = [job for job in jobs if not job.name.startswith(TASK_PREFIX)]
-    changed = control.retry(_ids(others), using=using, recorded=False)
-    late = set(_ids(others)) - set(changed)
+def _retry(using: str, jobs: Sequence[Job], values: Values) -> Done:
+    others = {job.id for job in jobs if not job.name.startswith(TASK_PREFIX)}
+    changed = control.retry(others, using=using, recorded=False)
+    late = others - set(changed)
     empty = len(control.find_without_arguments(late, using=using)) if late else 0
     cancelled = len(late) - empty
-    return _done(
-        changed, monitor_cancelled=cancelled, arguments_removed=empty, bulk_action=len(own)
-    )
+    own = len(jobs) - len(others)
+    return _done(changed, monitor_cancelled=cancelled, arguments_removed=empty, bulk_action=own)
 
 
-def _cancel(using: str, jobs: Sequence[Member], values: Values) -> Done:
-    cancelled, asked = control.cancel(_ids(jobs), using=using, recorded=False)
+def _cancel(using: str, jobs: Sequence[Job], values: Values) -> Done:
+    cancelled, asked = control.cancel(jobs, using=using, recorded=False)
     changed = [*cancelled, *asked]
     return _done(changed, waits_for_details=len(jobs) - len(changed))
 
 
-def _run_now(using: str, jobs: Sequence[Member], values: Values) -> Done:
-    changed = control.run_now(_ids(jobs), using=using, recorded=False)
+def _run_now(using: str, jobs: Sequence[Job], values: Values) -> Done:
+    changed = control.run_now(jobs, using=using, recorded=False)
     return _done(changed, waits_for_no_time=len(jobs) - len(changed))
 
 
-def _change_priority(using: str, jobs: Sequence[Member], values: Values) -> Done:
-    changed = control.change_priority(_ids(jobs), values["priority"], using=using, recorded=False)
+def _change_priority(using: str, jobs: Sequence[Job], values: Values) -> Done:
+    changed = control.change_priority(jobs, values["priority"], using=using, recorded=False)
     return _done(changed, changed_meanwhile=len(jobs) - len(changed))
 
 
-def _delete(using: str, jobs: Sequence[Member], values: Values) -> Done:
-    deleted = control.delete_finished(_ids(jobs), using=using, recorded=False)
+def _delete(using: str, jobs: Sequence[Job], values: Values) -> Done:
+    deleted = control.delete_finished(jobs, using=using, recorded=False)
     return _done(deleted, counted_by_monitor=len(jobs) - len(deleted))
 
 
-def _move(using: str, jobs: Sequence[Member], values: Values) -> Done:
+def _move(using: str, jobs: Sequence[Job], values: Values) -> Done:
     """Move jobs to the queue of that name of the given tenant, or each of its own tenant's."""
     queues = TenantQueue.objects.using(using)
     tenants = dict(queues.filter(pk__in={job.queue_id for job in jobs}).values_list("pk", "tenant"))

@@ -56,28 +56,29 @@ class Entry:
         found = sorted(ids)
         if not found:
             return
-        if self.change is None:
-            actor = current_actor()
-            self.change = Change.objects.using(self.using).create(
-                actor=actor.name,
-                source=actor.source,
-                action=self.action,
-                object_kind=self.kind,
-                object_ids=found[:MOST_IDS],
-                object_count=len(found),
-                object_label=self.label,
-                tenant=self.tenant,
-                before=dict(before or {}),
-                after=dict(after or {}),
-            )
-            return
         change = self.change
+        if change is None:
+            change = self.change = new_change(self.action, self.kind, self.label, self.tenant)
         known = set(change.object_ids)
         change.object_count += len([i for i in found if i not in known])
         change.object_ids = sorted(known | set(found))[:MOST_IDS]
         change.before = _joined(change.before, before or {})
         change.after = _joined(change.after, after or {})
         change.save(using=self.using)
+
+
+def new_change(action: str, kind: str, label: str, tenant: str) -> Change:
+    """Return an entry of the one who acts here, about no objects yet. It is not saved."""
+    actor = current_actor()
+    return Change(
+        actor=actor.name,
+        source=actor.source,
+        action=action,
+        object_kind=kind,
+        object_count=0,
+        object_label=label,
+        tenant=tenant,
+    )
 
 
 def _joined(old: dict[str, Any], new: Values) -> dict[str, Any]:
@@ -174,20 +175,20 @@ def _tenant_of(rows: Sequence[Model]) -> str:
     return tenants.pop() if len(tenants) == 1 else ""
 
 
-def describe_jobs(jobs: QuerySet[Job], ids: Iterable[int]) -> tuple[str, str]:
-    """Return name and tenant of jobs, each "" unless all of them have the same one.
+def entry_of_jobs(using: str, action: str, jobs: QuerySet[Job], ids: Iterable[int]) -> Entry:
+    """Return the entry of a call that changes those of `jobs`: they are read before the change.
 
-    No job is left out: users who see one tenant are shown the entries of that tenant.
+    It has their name and tenant, each "" unless all of them have the same one. No job is left out:
+    users who see one tenant are shown the entries of that tenant.
     """
     chosen = jobs.filter(pk__in=list(ids)).order_by()
     names, tenants = (
         list(chosen.values_list(column, flat=True).distinct()[:2])
         for column in ("name", "queue__tenant")
     )
-    return (
-        names[0] if len(names) == 1 else "",
-        (tenants[0] or "") if len(tenants) == 1 else "",
-    )
+    name = names[0] if len(names) == 1 else ""
+    tenant = (tenants[0] or "") if len(tenants) == 1 else ""
+    return Entry(using, action, Change.Kind.JOB, name, tenant)
 
 
 def record_jobs(using: str, action: str, edits: Mapping[int, Edit]) -> None:
@@ -196,6 +197,5 @@ def record_jobs(using: str, action: str, edits: Mapping[int, Edit]) -> None:
     if not touched:
         return
     whole = merged(list(touched.values()))
-    name, tenant = describe_jobs(Job.objects.using(using).unfinished(), touched)
-    entry = Entry(using, action, Change.Kind.JOB, name, tenant)
+    entry = entry_of_jobs(using, action, Job.objects.using(using).unfinished(), touched)
     entry.add(touched, before=whole.before, after=whole.after)

@@ -22,9 +22,9 @@ from ..models import Change, Job, TenantQueue
 from ..queries import control as queries
 from ..queries.base import array, fetch
 from ..queries.control import Changed
-from .changes import Edit, one_or_list, record_jobs, record_rows
+from .changes import Edit, entry_of_jobs, one_or_list, record_jobs, record_rows
 from .gates import cancel_waiting, release_later
-from .job_entries import CancelEntry, delete_entry, record_move, record_retry
+from .job_entries import CancelEntry, record_move
 from .queues import Target, lane_of, queue_id_of
 from .tuning import Ids, ids_of, switch_rows, tune_row
 
@@ -56,8 +56,14 @@ def _let_through(using: str, edits: queries.Edits, *, ready: bool = True) -> lis
     return sorted(edits)
 
 
-def _record(using: str, action: str, column: str, edits: queries.Edits, value: object) -> None:
-    changes = {i: Edit({column: edit.was}, {column: value}) for i, edit in edits.items()}
+def _record(
+    using: str, action: str, column: str, edits: queries.Edits, value: object = None
+) -> None:
+    """Write the entry of jobs whose column was changed; `value` None: to what each edit says."""
+    changes = {
+        i: Edit({column: edit.was}, {column: edit.now if value is None else value})
+        for i, edit in edits.items()
+    }
     record_jobs(using, action, changes)
 
 
@@ -120,7 +126,7 @@ def retry(ids: Ids, *, using: str | None = None, recorded: bool = True) -> list[
         if edits:
             fetch(alias, "retake_keys", {"ids": array(edits), "passed_over": "{}"})
         if recorded:
-            record_retry(alias, edits)
+            _record(alias, Change.Action.RETRY, "state", edits)
     return _let_through(alias, edits)
 
 
@@ -137,8 +143,9 @@ def delete_finished(ids: Ids, *, using: str | None = None, recorded: bool = True
     Jobs of a monitor are left, since it counts them. `recorded`: see cancel().
     """
     alias, chosen = alias_of(using), _ids(ids)
+    jobs = Job.objects.using(alias).finished()
     with transaction.atomic(using=alias):
-        entry = delete_entry(alias, chosen) if recorded else None
+        entry = entry_of_jobs(alias, Change.Action.DELETE, jobs, chosen) if recorded else None
         deleted = dict(fetch(alias, "delete_jobs", {"ids": array(chosen)}))
         if entry:
             entry.add(deleted, before={"state": one_or_list(deleted.values())})
@@ -274,7 +281,5 @@ def reopen(queue_ids: Ids, *, using: str | None = None) -> int:
 
 
 def _switch(queue_ids: Ids, alias: str, column: str, value: bool) -> int:
-    chosen = TenantQueue.objects.filter(
-        pk__in=ids_of(queue_ids, TenantQueue), **{column: not value}
-    )
+    chosen = TenantQueue.objects.filter(pk__in=ids_of(queue_ids, TenantQueue))
     return len(switch_rows(alias, chosen, {column: value}))

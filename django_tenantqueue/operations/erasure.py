@@ -18,18 +18,14 @@ from ..gates import gate_key
 from ..models import (
     Change,
     ConcurrentJobMonitor,
-    Duty,
     Figure,
     Job,
     MonitorAddition,
     MonitorPace,
     QueueRate,
     Session,
-    TaskControl,
-    TaskRate,
     TenantQueue,
     UniqueKey,
-    Worker,
 )
 from ..models.job_query import JobQuerySet
 from ..states import ACTIVE
@@ -38,9 +34,6 @@ from . import control
 from .changes import Entry
 from .erasure_elsewhere import find_bulk_jobs, forget_elsewhere, forget_follow_ups
 from .queues import forget_queues
-
-WITHOUT_TENANT: tuple[type[Model], ...] = (Duty, TaskControl, TaskRate, Worker)
-"""The core's models of the fleet. A worker's `tenants` is the option that it was started with."""
 
 Ids = Sequence[int]
 
@@ -68,11 +61,6 @@ def tables() -> dict[type[Model], str]:
     for hook in hooks(Feature.tenant_tables):
         found |= hook()
     return found | TABLES
-
-
-def without_tenant() -> list[type[Model]]:
-    """Return the models that have no rows of a tenant: an erasure leaves them."""
-    return [*WITHOUT_TENANT, *(model for hook in hooks(Feature.fleet_tables) for model in hook())]
 
 
 def rows_of(using: str, model: type[Model], tenant: str, queues: Ids) -> list[QuerySet[Any]]:

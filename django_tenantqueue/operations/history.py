@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 import psycopg
@@ -40,18 +40,18 @@ OTHER_OWNER = """
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One month of the history."""
+    """One month of the history: the jobs that ended from `start` on, and before `end`."""
 
     name: str
     month: date
 
+    @property
+    def start(self) -> datetime:
+        return datetime.combine(self.month, time.min, UTC)
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The bounds of one month: from `start`, before `end`."""
-
-    start: datetime
-    end: datetime
+    @property
+    def end(self) -> datetime:
+        return datetime.combine(next_month(self.month), time.min, UTC)
 
 
 def next_month(month: date) -> date:
@@ -132,15 +132,6 @@ def oldest_kept(keep_months: int | None, now: datetime) -> datetime | None:
     return datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC) if month >= 12 else None
 
 
-def span_of(leaf: Leaf) -> Span:
-    """Return the bounds of a month."""
-    return Span(*(_midnight(day) for day in (leaf.month, next_month(leaf.month))))
-
-
-def _midnight(day: date) -> datetime:
-    return datetime(day.year, day.month, day.day, tzinfo=UTC)
-
-
 def dropped_whole(using: str, now: datetime | None = None) -> list[Leaf]:
     """Return the months in which no job is kept, the oldest first.
 
@@ -152,13 +143,12 @@ def dropped_whole(using: str, now: datetime | None = None) -> list[Leaf]:
         before = kept_from(using, moment, before)
     if before is None:
         return []
-    old = [leaf for leaf in list_leaves(using) if span_of(leaf).end <= before]
-    return [leaf for leaf in old if not _has_details_of_unfinished(using, span_of(leaf))]
+    old = [leaf for leaf in list_leaves(using) if leaf.end <= before]
+    return [leaf for leaf in old if not _has_details_of_unfinished(using, leaf)]
 
 
-def _has_details_of_unfinished(using: str, span: Span) -> bool:
-    """Return whether a month has details of a monitor that has not ended."""
-    params = {"start": span.start, "end": span.end}
+def _has_details_of_unfinished(using: str, leaf: Leaf) -> bool:
+    params = {"start": leaf.start, "end": leaf.end}
     return bool(fetch(using, "has_details_of_unfinished", params)[0][0])
 
 
@@ -168,14 +158,13 @@ def make_leaf(using: str, month: date) -> bool:
     Return whether it was missing. Raises psycopg.errors.LockNotAvailable when the default leaf is
     being read, or another session is changing the partitions.
     """
-    name = sql.Identifier(leaf_name(month))
-    start = sql.Literal(datetime(month.year, month.month, 1, tzinfo=UTC).isoformat())
-    after = next_month(month)
-    end = sql.Literal(datetime(after.year, after.month, 1, tzinfo=UTC).isoformat())
+    leaf = Leaf(leaf_name(month), month)
+    name = sql.Identifier(leaf.name)
+    start, end = sql.Literal(leaf.start.isoformat()), sql.Literal(leaf.end.isoformat())
     history, default = sql.Identifier(HISTORY), sql.Identifier(DEFAULT_LEAF)
     within = sql.SQL("finished_at >= {} AND finished_at < {}").format(start, end)
     with _bounded(using) as cursor:
-        if _exists(cursor, leaf_name(month)):
+        if _exists(cursor, leaf.name):
             return False
         cursor.execute(
             sql.SQL(
@@ -185,9 +174,9 @@ def make_leaf(using: str, month: date) -> bool:
             ).format(
                 name,
                 history,
-                sql.Identifier(f"{leaf_name(month)}_pkey"),
-                sql.Identifier(f"{leaf_name(month)}_final"),
-                sql.Identifier(f"{leaf_name(month)}_range"),
+                sql.Identifier(f"{leaf.name}_pkey"),
+                sql.Identifier(f"{leaf.name}_final"),
+                sql.Identifier(f"{leaf.name}_range"),
                 within,
             )
         )

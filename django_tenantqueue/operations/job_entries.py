@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..models import Change, Job, TenantQueue
-from ..queries.control import Edits
-from .changes import MOST_IDS, Edit, Entry, describe_jobs, one_or_list, record_jobs
+from .changes import MOST_IDS, Edit, entry_of_jobs, one_or_list, record_jobs
 
 
 class CancelEntry:
@@ -20,26 +19,13 @@ class CancelEntry:
         jobs = Job.objects.using(using).unfinished()
         chosen = jobs.filter(pk__in=sorted(ids)[:MOST_IDS]).order_by()
         self._states = dict(chosen.values_list("pk", "state"))
-        label, tenant = describe_jobs(jobs, ids)
-        self._entry = Entry(using, Change.Action.CANCEL, Change.Kind.JOB, label, tenant)
+        self._entry = entry_of_jobs(using, Change.Action.CANCEL, jobs, ids)
 
     def add(self, name: str, ids: Collection[int]) -> None:
         """Add jobs that have ended ("cancelled"), or whose workers were asked ("asked_to_stop")."""
         states = [self._states[job_id] for job_id in ids if job_id in self._states]
         before: dict[str, Any] = {"state": one_or_list(states)} if states else {}
         self._entry.add(ids, before=before, after={name: len(ids)})
-
-
-def delete_entry(using: str, ids: Collection[int]) -> Entry:
-    """Return the entry of jobs that are deleted, whose names are read before."""
-    label, tenant = describe_jobs(Job.objects.using(using).finished(), ids)
-    return Entry(using, Change.Action.DELETE, Change.Kind.JOB, label, tenant)
-
-
-def record_retry(using: str, edits: Edits) -> None:
-    """Write the entry of jobs that were brought back."""
-    changes = {i: Edit({"state": e.was}, {"state": e.now}) for i, e in edits.items()}
-    record_jobs(using, Change.Action.RETRY, changes)
 
 
 def record_move(using: str, former: Mapping[int, int], queue_id: int) -> None:

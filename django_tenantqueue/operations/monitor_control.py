@@ -59,7 +59,7 @@ def resume_monitors(ids: Ids, *, using: str | None = None) -> int:
 def _switch(ids: Ids, *, paused: bool, using: str | None) -> int:
     alias = alias_of(using)
     chosen = ids_of(ids, ConcurrentJobMonitor)
-    monitors = ConcurrentJobMonitor.objects.filter(pk__in=chosen, paused=not paused)
+    monitors = ConcurrentJobMonitor.objects.filter(pk__in=chosen)
     changed = switch_rows(alias, monitors, {"paused": paused})
     _release(alias, chosen)
     return len(changed)

@@ -111,10 +111,10 @@ def rescue_worker(using: str, worker_id: int, death: DeathReport) -> Rescued:
     attempts, else they end in `error`. The others are ready again as if never claimed.
     """
     settings = get_settings()
-    found: list[Held] = []
+    jobs: dict[int, Held] = {}
 
     def judged(held: list[Held]) -> list[Verdict]:
-        found.extend(held)
+        jobs.update({job.id: job for job in held})
         return judge(held, death)
 
     # the statement adds each job's attempt
@@ -133,7 +133,8 @@ def rescue_worker(using: str, worker_id: int, death: DeathReport) -> Rescued:
             said = {"host": worker.host, "cause": death.reason.removeprefix("its ")}
             with acting_as("", Change.Source.WORKER):
                 record_rows(using, Change.Action.DIE, [worker], Edit({}, said))
-    _log_ended(found, verdicts, death)
+    judged_jobs = [(jobs[verdict.id], verdict) for verdict in verdicts]
+    _log_ended(judged_jobs, death)
     rescued = Rescued(
         returned=[v.id for v in verdicts if not v.ends and not v.counted],
         retried=[v.id for v in verdicts if not v.ends and v.counted],
@@ -150,7 +151,7 @@ def rescue_worker(using: str, worker_id: int, death: DeathReport) -> Rescued:
             len(rescued.ended),
         )
     if settings.figures:
-        _count(using, worker_id, found, verdicts, error["class"])
+        _count(using, worker_id, judged_jobs, error["class"])
     if settings.notify and not settings.pooler:
         # one more than there are jobs: an enqueuer may have notified the dead worker
         ready = len(rescued.retried) + len(rescued.returned)
@@ -164,10 +165,8 @@ def _lock_recorded(using: str, worker_id: int) -> Worker | None:
     return rows.filter(pk=worker_id).first()
 
 
-def _log_ended(held: Iterable[Held], verdicts: Iterable[Verdict], death: DeathReport) -> None:
-    jobs = {job.id: job for job in held}
-    for verdict in verdicts:
-        job = jobs[verdict.id]
+def _log_ended(jobs: Iterable[tuple[Held, Verdict]], death: DeathReport) -> None:
+    for job, verdict in jobs:
         if verdict.ends and not job.cancel:
             logger.error(
                 "job %s (%s) failed for good with its worker: %s",
@@ -178,14 +177,10 @@ def _log_ended(held: Iterable[Held], verdicts: Iterable[Verdict], death: DeathRe
             )
 
 
-def _count(
-    using: str, worker_id: int, held: Iterable[Held], verdicts: Iterable[Verdict], error: str
-) -> None:
+def _count(using: str, worker_id: int, jobs: Iterable[tuple[Held, Verdict]], error: str) -> None:
     """Add the attempts that a dead worker's jobs have lost to the figures. Errors are logged."""
-    jobs = {job.id: job for job in held}
     counts: defaultdict[Key, Counts] = defaultdict(Counts)
-    for verdict in verdicts:
-        job = jobs[verdict.id]
+    for job, verdict in jobs:
         name = job.name[:LONGEST]
         if verdict.ends and job.cancel:
             counts[job.queue_id, name, ""].cancelled += 1

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
 
 from ..conf import alias_of
 from ..gates import JobGates, gate_key
@@ -60,7 +59,7 @@ def tune_session(session_id: int, *, using: str | None = None, **changes: Any) -
 
 def pause_sessions(ids: Ids, *, using: str | None = None) -> int:
     """Let no more jobs of these sessions through; return how many were not paused before."""
-    return _change(ids, Q(paused=False), using=using, paused=True)
+    return _switch(ids, using, paused=True)
 
 
 def resume_sessions(ids: Ids, *, using: str | None = None) -> int:
@@ -68,13 +67,12 @@ def resume_sessions(ids: Ids, *, using: str | None = None) -> int:
 
     Return how many were paused or halted before.
     """
-    is_closed = Q(paused=True) | Q(halted_at__isnull=False)
-    return _change(ids, is_closed, using=using, paused=False, halted_at=None, halted_by=None)
+    return _switch(ids, using, paused=False, halted_at=None, halted_by=None)
 
 
-def _change(ids: Ids, wanted: Q, *, using: str | None, **changes: Any) -> int:
+def _switch(ids: Ids, using: str | None, **changes: Any) -> int:
     alias = alias_of(using)
-    found = switch_rows(alias, Session.objects.filter(wanted, pk__in=ids_of(ids, Session)), changes)
+    found = switch_rows(alias, Session.objects.filter(pk__in=ids_of(ids, Session)), changes)
     _release(alias, found)
     return len(found)
 

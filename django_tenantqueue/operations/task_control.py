@@ -133,7 +133,7 @@ def resume_controls(ids: Ids, *, using: str | None = None) -> int:
 
 def _switch(ids: Ids, using: str | None, *, paused: bool) -> int:
     alias = alias_of(using)
-    rows = TaskControl.objects.filter(pk__in=ids_of(ids, TaskControl), paused=not paused)
+    rows = TaskControl.objects.filter(pk__in=ids_of(ids, TaskControl))
     found = switch_rows(alias, rows, {"paused": paused})
     if found:
         _take_effect(alias, [control.name for control in found])

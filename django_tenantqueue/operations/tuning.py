@@ -109,12 +109,13 @@ def write_columns(using: str, row: Model, changes: Mapping[str, Any]) -> None:
 
 
 def switch_rows(using: str, rows: QuerySet[M], changes: Mapping[str, Any]) -> list[M]:
-    """Set columns of the chosen rows to the same values, and record it, in a transaction.
+    """Set columns of those rows that have other values, and record it, in a transaction.
 
     Return these rows as they were. Locks them in the order of their ids.
     """
     with transaction.atomic(using=using):
-        found = list(rows.using(using).order_by("pk").select_for_update(no_key=True))
+        others = rows.using(using).exclude(**changes).order_by("pk")
+        found = list(others.select_for_update(no_key=True))
         chosen = rows.model._default_manager.using(using).filter(pk__in=[row.pk for row in found])
         chosen.update(**changes)
         edits = [Edit({name: getattr(row, name) for name in changes}, changes) for row in found]

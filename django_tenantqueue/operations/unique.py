@@ -153,31 +153,21 @@ class _Placing:
 
     def _settle(self, found: dict[int, Placed], calls: Sequence[KeyedCall]) -> set[int]:
         """Do what the strategy says with the existing jobs; return those to look at again."""
-        existing_jobs = {nth: placed for nth, placed in found.items() if not placed.is_new}
-        if not existing_jobs:
+        existing = {nth: job for nth, job in found.items() if not job.is_new}
+        if not existing:
             return set()
         strategy = self.unique.on_conflict
         if strategy == RAISE:
-            nth, existing_job = next(iter(existing_jobs.items()))
-            raise DuplicateJob(existing_job.id, calls[nth].key)
-        waiting = {
-            existing_job.id
-            for existing_job in existing_jobs.values()
-            if existing_job.state in WAITING
-        }
+            nth, first = next(iter(existing.items()))
+            raise DuplicateJob(first.id, calls[nth].key)
+        waiting = {job.id for job in existing.values() if job.state in WAITING}
         if strategy == REPLACE:
             return self._cancel(waiting)
         if strategy == RESCHEDULE:
             return waiting - self._reschedule(waiting)
         if strategy == REJECT:
             return set()
-        return self._keep(
-            {
-                existing_job.id
-                for existing_job in existing_jobs.values()
-                if existing_job.ends_at_start
-            }
-        )
+        return self._keep({job.id for job in existing.values() if job.ends_at_start})
 
     def _cancel(self, ids: set[int]) -> set[int]:
         """Cancel waiting existing jobs and return them all.

@@ -28,7 +28,6 @@ def stop(worker_ids: Iterable[int], *, using: str | None = None) -> list[int]:
 
 def _order(column: str, worker_ids: Iterable[int], using: str | None) -> list[int]:
     alias = alias_of(using)
-    chosen = Worker.objects.filter(pk__in=list(worker_ids), **{column: False}).exclude(
-        role=Role.RUNNER  # the executor's own means end it
-    )
+    # the executor's own means end a runner
+    chosen = Worker.objects.filter(pk__in=list(worker_ids)).exclude(role=Role.RUNNER)
     return [worker.pk for worker in switch_rows(alias, chosen, {column: True})]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -31,6 +31,9 @@ WALKED = READ * 5
 """Jobs of a group that one action on some of its queues reads: about a second."""
 READ_OF_GROUP = READ // 40
 """Rows of figures of each group in which its queues are found."""
+
+Pair = tuple[str, str]
+"""The name of a task and a class of errors, as figures have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +139,14 @@ def read_failures(
             name=name,
             error=error,
         )
-        pairs = list(dict.fromkeys((row.name, row.error) for row in found))
+        grouped: defaultdict[Pair, list[Failures]] = defaultdict(list)
+        for row in found:
+            grouped[row.name, row.error].append(row)
         if queues is None:
-            hit = hit_queues(using, pairs, since=since, listed=queues_listed)
+            hit = _hit_queues(using, list(grouped), since=since, listed=queues_listed)
         else:
-            hit = hit_among(using, found, listed=queues_listed)
+            hit = _hit_among(using, grouped, listed=queues_listed)
     places = {start: number for number, start in enumerate(starts)}
-    grouped: dict[tuple[str, str], list[Failures]] = {pair: [] for pair in pairs}
-    for row in found:
-        grouped[row.name, row.error].append(row)
     newest = {
         pair: max((row.last_job_id or 0 for row in rows), default=0)
         for pair, rows in grouped.items()
@@ -172,15 +174,14 @@ def read_failures(
     return FailurePage(since, lines, read_from)
 
 
-def hit_queues(
-    using: str, pairs: Sequence[tuple[str, str]], *, since: datetime, listed: int
-) -> dict[tuple[str, str], HitQueues]:
-    """Return the queues with failures of these pairs of task and class."""
+def _hit_queues(
+    using: str, pairs: Sequence[Pair], *, since: datetime, listed: int
+) -> dict[Pair, HitQueues]:
     if not pairs:
         return {}
     rows = list_failing_queues(using, pairs, since=since, listed=listed, most=READ_OF_GROUP)
     queues = TenantQueue.objects.using(using).in_bulk({row.queue_id for row in rows})
-    found: dict[tuple[str, str], HitQueues] = {}
+    found = {}
     for number, pair in enumerate(pairs):
         mine = [row for row in rows if row.pair == number]
         if mine:
@@ -189,21 +190,19 @@ def hit_queues(
     return found
 
 
-def hit_among(
-    using: str, found: Sequence[Failures], *, listed: int
-) -> dict[tuple[str, str], HitQueues]:
-    """Return the queues of these failures, by task and class: those that failed most first."""
-    failures: defaultdict[tuple[str, str], Counter[int]] = defaultdict(Counter)
-    for row in found:
-        failures[row.name, row.error][row.queue_id] += row.failed + row.retried
-    queues = TenantQueue.objects.using(using).in_bulk({row.queue_id for row in found})
-    return {
-        pair: HitQueues(
-            [queues.get(queue_id, queue_id) for queue_id, _ in counts.most_common(listed)],
-            max(0, len(counts) - listed),
-        )
-        for pair, counts in failures.items()
-    }
+def _hit_among(
+    using: str, grouped: Mapping[Pair, Sequence[Failures]], *, listed: int
+) -> dict[Pair, HitQueues]:
+    ids = {row.queue_id for rows in grouped.values() for row in rows}
+    queues = TenantQueue.objects.using(using).in_bulk(ids)
+    found = {}
+    for pair, rows in grouped.items():
+        counts: Counter[int] = Counter()
+        for row in rows:
+            counts[row.queue_id] += row.failed + row.retried
+        named = [queues.get(queue_id, queue_id) for queue_id, _ in counts.most_common(listed)]
+        found[pair] = HitQueues(named, max(0, len(counts) - listed))
+    return found
 
 
 def describe(using: str, ids: Sequence[int]) -> dict[int, Example]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -92,25 +92,24 @@ class FleetReport:
     """False: it tells of some tenants only, and nothing of workers and needs."""
 
 
-def read_report(using: str, *, jobs: int, busy: Callable[[], Busy] | None = None) -> FleetReport:
+def read_report(using: str, *, jobs: int, busy: Busy | None = None) -> FleetReport:
     """Read what the fleet does, with up to `jobs` running jobs of each worker.
 
     Up to fifteen statements, and those of features. Their cost does not grow with the history or
-    the backlog. `busy`: another way to read the queues with jobs.
+    the backlog. `busy`: the queues with jobs, where the caller has read them.
     """
     look = Look(using, claims=max(jobs, 1), busy=busy)
     counts = look.counts
-    workers = [_worker(state, row, look, jobs) for state, row in look.states]
     return FleetReport(
         read_at=counts.read_at,
         database=using,
-        workers=workers,
+        workers=[_worker(state, row, look, jobs) for state, row in look.states],
         strays=look.strays,
         duties=look.duties,
         counts=counts,
         held=look.held,
         counted_to=TOTAL_COUNTED_TO,
-        need=need_of([(worker.state, worker) for worker in workers], look.busy.queues),
+        need=need_of(look.states, look.busy.queues),
         problems=problems(look),
     )
 
@@ -119,7 +118,7 @@ def read_report_of(
     using: str,
     tenants: Collection[str],
     loads: Iterable[QueueLoad],
-    busy: Callable[[], Busy] | None = None,
+    busy: Busy | None = None,
 ) -> FleetReport:
     """Return what users are shown who see these tenants only, whose queues have these loads.
 
@@ -128,7 +127,7 @@ def read_report_of(
     counts = list(loads)
     is_cut = any(max(c.running, c.waiting) >= COUNTED_TO for c in counts)
     ids = [load.queue_id for load in counts]
-    look = Look(using, tenants, held=lambda: read_held_of(using, ids), busy=busy)
+    look = Look(using, tenants, held=read_held_of(using, ids), busy=busy)
     now = timezone.now()
     ready, running = sum(c.waiting for c in counts), sum(c.running for c in counts)
     return FleetReport(
@@ -157,9 +156,7 @@ def read_states(using: str) -> list[tuple[WorkerState, Worker]]:
     return [(state_of(row, row.read_at), row) for row in rows]
 
 
-def need_of(
-    workers: Iterable[tuple[WorkerState, Worker | WorkerReport]], queues: Iterable[BusyQueue]
-) -> Need:
+def need_of(workers: Iterable[tuple[WorkerState, Worker]], queues: Iterable[BusyQueue]) -> Need:
     """Return whether these workers are short for what could start in these queues."""
     startable = [queue for queue in queues if queue.blocked is None]
     waits = [q.startable_seconds for q in startable if q.startable_seconds is not None]

@@ -96,14 +96,14 @@ def read_overview(using: str, hours: int, tenants: Collection[str] | None = None
         if tenants is None:
             seen: Sequence[int] | None = None
             busy = walk_busy(using, listed=LISTED)
-            report = read_report(using, jobs=0, busy=lambda: busy)
+            report = read_report(using, jobs=0, busy=busy)
             found = loads(using, [queue.id for queue in busy.queues[:LISTED]])
         else:
             ids = queue_ids(using, tenants=tenants)
             seen = ids[:VISITED]
             found = loads(using, seen)
             busy = Busy(busy_among(using, found.values()), len(ids) > VISITED)
-            report = read_report_of(using, tenants, found.values(), lambda: busy)
+            report = read_report_of(using, tenants, found.values(), busy)
     queues = busy.queues[:LISTED]
     seconds = PERIODS[hours]
     places = starts_of_periods(hours, report.read_at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -15,18 +15,18 @@ from django_tenantqueue.features import Feature
 from django_tenantqueue.models import Change, Job, TenantQueue
 from django_tenantqueue.models.change import kind_of
 from django_tenantqueue.operations.changes import Edit, record_rows
-from django_tenantqueue.operations.erasure import close_tenant, erase_tenant, without_tenant
+from django_tenantqueue.operations.erasure import close_tenant, erase_tenant
 from tests.admin.conftest import text_of, url_of
 from tests.databases import other_database
 from tests.factories import make_job, make_queue
-from tests.testapp.models import Effect, Plain, Report
+from tests.testapp.models import Effect, Report
 
 pytestmark = pytest.mark.django_db
 ELSEWHERE = f"{__name__}.JobsElsewhere"
 
 
 class Notes(Feature):
-    """An app with a table that has a tenant's rows, one that has none, and one with changes."""
+    """An app with a table that has a tenant's rows, and one with changes."""
 
     closed: tuple[str, str, bool] = ("", "", False)
     forgotten = ("", "")
@@ -36,9 +36,6 @@ class Notes(Feature):
 
     def tenant_tables(self) -> Mapping[type[Model], str]:
         return {Effect: "note"}
-
-    def fleet_tables(self) -> Sequence[type[Model]]:
-        return (Plain,)
 
     def close_tenant(self, using: str, tenant: str) -> None:
         self.closed = using, tenant, TenantQueue.objects.get(tenant=tenant).paused
@@ -65,10 +62,6 @@ def test_rows_of_a_feature_go_before_jobs_when_a_tenant_is_erased(notes: Notes) 
     assert steps[:2] == [Effect._meta.db_table, Job._meta.db_table]
     assert report[Effect._meta.db_table] == 1
     assert [effect.note for effect in Effect.objects.all()] == ["globex"]
-
-
-def test_models_without_tenant_have_those_of_features(notes: Notes) -> None:
-    assert without_tenant()[-1] is Plain
 
 
 def test_feature_closes_and_forgets_a_tenant_that_is_erased(notes: Notes) -> None:

@@ -20,21 +20,26 @@ from django_tenantqueue.contrib.retention.models import RetentionRule
 from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.exceptions import InvalidOption, TransitionRefused
+from django_tenantqueue.features import Feature, hooks
 from django_tenantqueue.gates import gate_key
 from django_tenantqueue.models import (
     Change,
     ConcurrentJobMonitor,
+    Duty,
     Figure,
     Job,
     MonitorAddition,
     MonitorPace,
     QueueRate,
     Session,
+    TaskControl,
+    TaskRate,
     TenantQueue,
     UniqueKey,
+    Worker,
 )
 from django_tenantqueue.operations import erasure
-from django_tenantqueue.operations.erasure import erase_tenant, tables, without_tenant
+from django_tenantqueue.operations.erasure import erase_tenant, tables
 from django_tenantqueue.status import tenant_export
 from django_tenantqueue.testing import run_pending
 from tests.factories import make_job, make_jobs, make_queue, state_of
@@ -105,9 +110,12 @@ def test_every_model_is_covered_when_one_is_added():
     models = {model for app in ours for model in app.get_models() if not model._meta.proxy}
 
     assert len(models) > 20
-    assert models == {*tables(), *without_tenant()}
-    assert len(models) == len(tables()) + len(without_tenant())
-    for model in without_tenant():
+    fleet = [model for hook in hooks(Feature.fleet_tables) for model in hook()]
+    # a worker's `tenants` is the option that it was started with
+    fleet += [Duty, TaskControl, TaskRate, Worker]
+    assert models == {*tables(), *fleet}
+    assert len(models) == len(tables()) + len(fleet)
+    for model in fleet:
         names = {field.name for field in model._meta.get_fields()}
         assert not names & {"tenant", "queue", "queue_id", "monitor"}
 

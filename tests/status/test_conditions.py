@@ -90,7 +90,7 @@ def test_users_who_see_some_tenants_are_told_of_these_alone() -> None:
     for tenant in ("acme", "other"):
         make_job(make_queue(tenant, "stopped", paused=True))
 
-    found = problems(Look("default", ["acme"], held=list))
+    found = problems(Look("default", ["acme"], held=[]))
 
     texts = {problem.code: problem.text for problem in found}
     stopped = "ready jobs in paused queues, or in queues without slots: acme/stopped"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from functools import cache
+from functools import cache, cached_property
 
 from ...queries.fleet import HeldJobs, list_held
 from ...queries.tasks import TaskWait, list_ready_tasks
@@ -16,7 +16,7 @@ class Fleet(Look):
     """What the rules of one check look at, each part read at most once."""
 
     def __init__(self, using: str, now: datetime) -> None:
-        super().__init__(using, now=now, held=self._held_jobs)
+        super().__init__(using, now=now)
         self.ready_tasks = cache(self._ready_tasks)
         self.seen_by = cache(self._seen_by)
 
@@ -43,6 +43,7 @@ class Fleet(Look):
             ids = [queue_id for queue_id in ids if counts[queue_id] >= most]
         return [row for rows in found.values() for row in rows]
 
-    def _held_jobs(self) -> list[HeldJobs]:
+    @cached_property
+    def held(self) -> list[HeldJobs]:
         """Return what gates hold, by queues: of each gate those of the longest waits, uncounted."""
         return list_held(self.using, listed=COUNTED_TO, visits=VISITED, most=1)

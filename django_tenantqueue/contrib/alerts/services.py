@@ -121,7 +121,7 @@ def disable_alert_rules(ids: Ids, *, using: str | None = None) -> int:
 def _switch(ids: Ids, using: str | None, *, enabled: bool) -> int:
     alias = alias_of(using)
     with transaction.atomic(using=alias):
-        chosen = AlertRule.objects.filter(pk__in=ids_of(ids, AlertRule), enabled=not enabled)
+        chosen = AlertRule.objects.filter(pk__in=ids_of(ids, AlertRule))
         keys = [row.pk for row in switch_rows(alias, chosen, {"enabled": enabled})]
         AlertRule.objects.using(alias).filter(pk__in=keys).update(next_at=timezone.now())
         if not enabled:

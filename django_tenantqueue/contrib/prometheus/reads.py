@@ -10,7 +10,7 @@ from math import ceil
 from ...conf import get_settings
 from ...models.worker import THREADS
 from ...queries.control import QueueLoad
-from ...queries.fleet import REASONS, BusyQueue, JobCounts, count_jobs, list_held
+from ...queries.fleet import REASONS, BusyQueue, JobCounts, list_held
 from ...queries.lists import read_in_order
 from ...status.amounts import LISTED, TOTAL_COUNTED_TO, VISITED
 from ...status.busy_queues import walk_busy
@@ -65,15 +65,15 @@ class Metrics:
 def read_metrics(using: str) -> Metrics:
     """Read all that a scrape shows."""
     with read_in_order(using):
-        counts = count_jobs(using, most=TOTAL_COUNTED_TO)
         states = read_states(using)
         busy = walk_busy(using, listed=LISTED, blocked=TOTAL_COUNTED_TO)
         held = list_held(using, listed=1, visits=VISITED, most=1)
         found = loads(using, [queue.id for queue in busy.queues[:LISTED]])
-        holding = {p.code for p in problems(Look(using, busy=lambda: busy))}
+        look = Look(using, busy=busy)
+        holding = {p.code for p in problems(look)}
     by_state = Counter(state for state, _ in states)
     return Metrics(
-        counts=counts,
+        counts=look.counts,
         held_wait_seconds=oldest_of_gates(held),
         blocked={r: [q for q in busy.queues if q.blocked == r] for r in REASONS},
         need=need_of(states, busy.queues),

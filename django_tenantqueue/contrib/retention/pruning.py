@@ -16,7 +16,7 @@ from typing import NamedTuple
 from django.db import transaction
 
 from ...models import TenantQueue
-from ...operations.history import Leaf, Span, dropped_whole, list_leaves, span_of
+from ...operations.history import Leaf, dropped_whole, list_leaves
 from ...queries.base import array, fetch
 from ...queries.lists import plan_without
 from ...status.amounts import VISITED
@@ -130,8 +130,7 @@ class Pruner:
         return bool(self._leaves)
 
     def _is_due(self, leaf: Leaf, rules: Rules, now: datetime) -> bool:
-        span = span_of(leaf)
-        reach = [limit for limit in rules.times if limit > span.start]
+        reach = [limit for limit in rules.times if limit > leaf.start]
         if not reach:
             return False  # all is young enough
         read = self._read.get(leaf.name)
@@ -139,7 +138,7 @@ class Pruner:
             return True
         passed = now - read[1]
         return time.monotonic() - read[0] >= PASS_SECONDS and (
-            leaf.name in self._left or any(limit - passed < span.end for limit in reach)
+            leaf.name in self._left or any(limit - passed < leaf.end for limit in reach)
         )
 
     def step(self, using: str, now: datetime | None = None) -> int:
@@ -177,10 +176,9 @@ class Pruner:
         return done
 
     def _change(self, using: str, leaf: Leaf, rules: Rules, pages: tuple[int, int]) -> int:
-        span = span_of(leaf)
-        jobs = self._read_jobs(using, span, pages, max(rules.times))
+        jobs = self._read_jobs(using, leaf, pages, max(rules.times))
         self._learn(using, {job.queue_id for job in jobs} - self._tenants.keys())
-        latest = span.start
+        latest = leaf.start
         old: list[int] = []
         thin: dict[int, list[bool]] = {}
         for job in jobs:
@@ -200,7 +198,7 @@ class Pruner:
                 self._tell(job, limits, going)
         if self.dry_run:
             return len(old) + len(thin)
-        bounds = {"start": span.start, "end": span.end, "latest": latest}
+        bounds = {"start": leaf.start, "end": leaf.end, "latest": latest}
         deleted = fetch(using, "delete_ended", {"ids": array(old), **bounds}) if old else []
         thinned = []
         if thin:
@@ -217,7 +215,7 @@ class Pruner:
         return len(deleted) + len(thinned)
 
     def _read_jobs(
-        self, using: str, span: Span, pages: tuple[int, int], before: datetime
+        self, using: str, leaf: Leaf, pages: tuple[int, int], before: datetime
     ) -> list[EndedJob]:
         """Return the jobs in these pages of a month that ended before a time.
 
@@ -226,8 +224,8 @@ class Pruner:
         params = {
             "first": f"({pages[0]},0)",
             "until": f"({pages[1]},0)",
-            "start": span.start,
-            "end": span.end,
+            "start": leaf.start,
+            "end": leaf.end,
             "before": before,
             "queues": None if self._queues is None else array(self._queues),
             "whole": self.dry_run,

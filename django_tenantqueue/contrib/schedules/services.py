@@ -165,7 +165,7 @@ def disable_schedules(ids: Ids, *, using: str | None = None) -> int:
 
 
 def _switch(ids: Ids, using: str | None, *, enabled: bool) -> int:
-    chosen = Schedule.objects.filter(pk__in=ids_of(ids, Schedule), enabled=not enabled)
+    chosen = Schedule.objects.filter(pk__in=ids_of(ids, Schedule))
     return len(switch_rows(alias_of(using), chosen, {"enabled": enabled}))
 
 

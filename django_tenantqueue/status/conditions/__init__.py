@@ -9,14 +9,14 @@ from typing import Any
 from django.db import connections
 from django.utils.translation import gettext
 
-from ...features import Condition, Feature, Problem, Severity, hooks, undone_alone
+from ...features import Condition, Feature, Problem, hooks, undone_alone
 from ..amounts import NAMED
 from .found import names
 from .look import Look
 from .table import CORE, Code
 
-__all__ = ["Code", "Condition", "Look", "Severity", "conditions", "listed_text", "names", "of"]
-__all__ += ["problems", "sentence"]
+__all__ = ["Code", "Condition", "Look", "conditions", "listed_text", "names", "of", "problems"]
+__all__ += ["sentence"]
 
 logger = logging.getLogger("django_tenantqueue")
 _OF_CORE = {condition.code: condition for condition in CORE}

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from django.utils.translation import gettext
 
 from ... import gates
+from ...models import TaskControl
 from ...models.worker import SILENT
-from ..amounts import LATE_SECONDS, LISTED, TOTAL_COUNTED_TO
+from ...queries.tasks import count_tasks
+from ..amounts import COUNTED_TO, LATE_SECONDS, LISTED, NAMED, TOTAL_COUNTED_TO
 from ..clock import CLOCK_SECONDS
 from ..figures import counted_text, rough_text
 from ..held import held_text, is_late
 from ..queue_troubles import find_late, is_full
-from ..task_rates import tasks_at_their_rates
 from ..workers import LEAVING, WorkerState
 
 if TYPE_CHECKING:
@@ -159,8 +160,21 @@ def failing(look: Look) -> Values:
 
 
 def at_their_rates(look: Look) -> Values:
-    """Tasks have more jobs than their rates let start."""
-    yield from tasks_at_their_rates(look.using)
+    """Tasks have more jobs than their rates let start within LATE_SECONDS, the longest waits."""
+    controls = TaskControl.objects.using(look.using)
+    limited = controls.filter(max_per_second__isnull=False, paused=False).order_by("name")
+    found = {control.pk: control for control in limited[:LISTED]}
+    if not found:
+        return
+    waits = [
+        (load.line / (found[load.control_id].max_per_second or 1.0), load)
+        for load in count_tasks(look.using, list(found), most=COUNTED_TO)
+    ]
+    late = [(s, load) for s, load in waits if s > LATE_SECONDS or load.line >= COUNTED_TO]
+    for _seconds, load in sorted(late, key=lambda wait: -wait[0])[:NAMED]:
+        control = found[load.control_id]
+        rate, jobs = f"{control.max_per_second:g}", counted_text(load.line, COUNTED_TO)
+        yield {"task": control.name, "rate": rate, "jobs": jobs}
 
 
 # jobs that wait

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -50,19 +50,21 @@ class Look:
         *,
         now: datetime | None = None,
         claims: int = 1,
-        held: Callable[[], list[HeldJobs]] | None = None,
-        busy: Callable[[], Busy] | None = None,
+        held: list[HeldJobs] | None = None,
+        busy: Busy | None = None,
     ) -> None:
         """`now`: the database's clock if None. `claims`: how many of each worker are read.
 
-        `held`, `busy`: other ways to read these.
+        `held`, `busy`: where the caller has read these.
         """
         self.using = using
         self.tenants = tenants
         self._now = now
         self._claims = claims
-        self._held = held
-        self._busy = busy
+        if held is not None:
+            self.held = held
+        if busy is not None:
+            self.busy = busy
 
     @cached_property
     def counts(self) -> JobCounts:
@@ -125,13 +127,11 @@ class Look:
     @cached_property
     def held(self) -> list[HeldJobs]:
         """What gates hold, the longest waits."""
-        return self._held() if self._held is not None else read_held(self.using)
+        return read_held(self.using)
 
     @cached_property
     def busy(self) -> Busy:
         """Queues with ready or active jobs: of `tenants`."""
-        if self._busy is not None:
-            return self._busy()
         if self.tenants is not None:
             return busy_of_tenants(self.using, self.tenants)
         return walk_busy(self.using, listed=LISTED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
 from django.utils.translation import gettext_lazy as _
@@ -69,22 +70,19 @@ class Code(StrEnum):
     NOT_RELEASED = "not_released"
 
 
-PEOPLE, TIME = Severity.PEOPLE, Severity.TIME
+_people = partial(Condition, severity=Severity.PEOPLE)
+_time = partial(Condition, severity=Severity.TIME)
 _START = _("Start one with “manage.py runworker”.")
-_RESCUES = _("Another worker rescues it: keep at least one running.")
-_SOON = _("The maintenance does it within about a second, while a worker runs.")
 _BY_ITSELF = _("It starts by itself then. “Run now” makes it ready at once.")
 
 CORE: Final = (
-    Condition(
+    _people(
         Code.QUEUE_MISSING,
-        PEOPLE,
         job=_("Its queue #%(queue)d does not exist any more."),
         remedy=_("Move it to another queue, or cancel it."),
     ),
-    Condition(
+    _people(
         Code.UNKNOWN_TASK,
-        PEOPLE,
         title=_("unknown task"),
         job=_("No worker that claimed it knows the task “%(task)s”. It is tried again later."),
         remedy=_("Start workers with the code that has it."),
@@ -98,9 +96,8 @@ CORE: Final = (
         where="jobs",
         find=found.unknown_tasks,
     ),
-    Condition(
+    _people(
         Code.NO_WORKER,
-        PEOPLE,
         title=_("no worker runs"),
         job=_("No worker runs."),
         remedy=_START,
@@ -108,9 +105,8 @@ CORE: Final = (
         where="workers",
         find=found.no_worker,
     ),
-    Condition(
+    _people(
         Code.WORKERS_LEAVE,
-        PEOPLE,
         title=_("every worker drains or stops"),
         job=_("Every worker drains or stops."),
         remedy=_START,
@@ -118,9 +114,8 @@ CORE: Final = (
         where="workers",
         find=found.workers_leave,
     ),
-    Condition(
+    _people(
         Code.NO_WORKER_TAKES,
-        PEOPLE,
         title=_("no worker takes a queue"),
         job=ngettext_lazy(
             "The %(count)d worker that runs does not take queue “%(queue)s” of tenant “%(tenant)s” "
@@ -139,32 +134,28 @@ CORE: Final = (
         find=found.untaken,
         of_tenants=True,
     ),
-    Condition(
+    _people(
         Code.NO_WORKER_OF_KIND,
-        PEOPLE,
         job=_("It needs a thread, and the workers that take its queue have none."),
         remedy=_("Start a worker with “%(option)s” above 0."),
     ),
-    Condition(
+    _people(
         Code.QUEUE_UNSERVED,
-        PEOPLE,
         title=_("queue that no worker takes"),
         fleet=_("queues that no running worker takes: %(names)s"),
         where="queues",
         find=found.unserved,
     ),
-    Condition(
+    _people(
         Code.NOT_SENT,
-        PEOPLE,
         job=_("Its dispatcher cannot send jobs: %(error)s"),
         remedy=_("Look at the broker. It is tried again every few seconds."),
     ),
-    Condition(
+    _people(
         Code.WORKER_GONE,
-        PEOPLE,
         title=_("jobs of a worker that is gone"),
         job=_("Its worker is gone."),
-        remedy=_RESCUES,
+        remedy=_("Another worker rescues it: keep at least one running."),
         fleet=ngettext_lazy(
             "%(jobs)s job is held by a worker that is gone; a worker rescues it",
             "%(jobs)s jobs are held by workers that are gone; a worker rescues them",
@@ -173,9 +164,8 @@ CORE: Final = (
         where="workers",
         find=found.gone,
     ),
-    Condition(
+    _people(
         Code.WORKER_SILENT,
-        PEOPLE,
         title=_("silent worker"),
         job=_("Its worker gave no sign of life for %(for)s."),
         remedy=_(
@@ -189,27 +179,24 @@ CORE: Final = (
         where="workers",
         find=found.silent,
     ),
-    Condition(
+    _people(
         Code.WORKER_DIED,
-        PEOPLE,
         title=_("dead worker"),
         fleet=_("workers that died in the last hour: %(names)s"),
         where="changes",
         filter="action__exact=die",
         find=found.died,
     ),
-    Condition(
+    _people(
         Code.NOT_TAKEN_OVER,
-        PEOPLE,
         job=_("No process of the executor %(executor)s has taken it over for %(for)s."),
         remedy=_(
             "Are its workers running, are they busy, and do they read the queue of the setting? A "
             "message that is lost is sent again."
         ),
     ),
-    Condition(
+    _people(
         Code.TOO_MANY_CONNECTIONS,
-        PEOPLE,
         title=_("too many connections"),
         fleet=_(
             "the workers may open %(needed)d database connections, and the server allows "
@@ -219,9 +206,8 @@ CORE: Final = (
         where="workers",
         find=found.connections,
     ),
-    Condition(
+    _people(
         Code.CLOCK_DIFFERS,
-        PEOPLE,
         title=_("clock that differs"),
         fleet=_(
             "clocks that differ from the database server's: %(names)s. Synchronize them with NTP"
@@ -229,9 +215,8 @@ CORE: Final = (
         where="workers",
         find=found.clocks,
     ),
-    Condition(
+    _people(
         Code.MAINTENANCE_LATE,
-        PEOPLE,
         title=_("late maintenance"),
         fleet=_(
             "no worker has done the maintenance for %(time)s: "
@@ -240,25 +225,22 @@ CORE: Final = (
         where="duties",
         find=found.maintenance_late,
     ),
-    Condition(
+    _people(
         Code.MAINTENANCE_FAILED,
-        PEOPLE,
         title=_("failed maintenance"),
         fleet=_("maintenance %(duty)s failed %(time)s ago"),
         where="duties",
         find=found.maintenance_failed,
     ),
-    Condition(
+    _people(
         Code.TASK_FAILING,
-        PEOPLE,
         title=_("failing task"),
         fleet=_("%(failed)s of %(ended)s runs of %(task)s failed in the last hour"),
         where="failures",
         find=found.failing,
     ),
-    Condition(
+    _people(
         Code.SESSION_HALTED,
-        PEOPLE,
         title=_("halted session"),
         job=_("Its session has halted since job #%(job)d did not end well."),
         remedy=_("Look at that job, then resume the session."),
@@ -268,15 +250,13 @@ CORE: Final = (
         find=found.line("session", "halted"),
         of_tenants=True,
     ),
-    Condition(
+    _people(
         Code.MONITOR_CANCELLED,
-        PEOPLE,
         job=_("Its monitor was cancelled: the job ends soon, without a run."),
         remedy=_("Start another monitor."),
     ),
-    Condition(
+    _people(
         Code.MONITOR_STOPPED,
-        PEOPLE,
         title=_("stopped monitor"),
         job=ngettext_lazy(
             "Its monitor has stopped after %(failures)d failed detail.",
@@ -289,9 +269,8 @@ CORE: Final = (
         find=found.line("monitor", "stopped"),
         of_tenants=True,
     ),
-    Condition(
+    _people(
         Code.QUEUE_PAUSED,
-        PEOPLE,
         title=_("paused queue"),
         job=_("Its queue is paused."),
         remedy=_("Resume the queue."),
@@ -300,16 +279,14 @@ CORE: Final = (
         find=found.halted,
         of_tenants=True,
     ),
-    Condition(
+    _people(
         Code.QUEUE_WITHOUT_SLOTS,
-        PEOPLE,
         title=_("queue without slots"),
         job=_("Its queue has 0 slots."),
         remedy=_("Give the queue slots."),
     ),
-    Condition(
+    _people(
         Code.SESSION_PAUSED,
-        PEOPLE,
         title=_("paused session"),
         job=_("Its session is paused."),
         remedy=_("Resume the session."),
@@ -319,9 +296,8 @@ CORE: Final = (
         find=found.line("session", "paused"),
         of_tenants=True,
     ),
-    Condition(
+    _people(
         Code.USER_PAUSED,
-        PEOPLE,
         title=_("paused user cap"),
         job=_("The cap of its user is paused."),
         remedy=_("Resume the cap."),
@@ -331,15 +307,13 @@ CORE: Final = (
         find=found.line("user", "paused"),
         of_tenants=True,
     ),
-    Condition(
+    _people(
         Code.USER_WITHOUT_SLOTS,
-        PEOPLE,
         job=_("Its user may run 0 jobs at once."),
         remedy=_("Raise the cap."),
     ),
-    Condition(
+    _people(
         Code.MONITOR_PAUSED,
-        PEOPLE,
         title=_("paused monitor"),
         job=_("Its monitor is paused."),
         remedy=_("Resume the monitor."),
@@ -349,21 +323,18 @@ CORE: Final = (
         find=found.line("monitor", "paused"),
         of_tenants=True,
     ),
-    Condition(
+    _people(
         Code.MONITOR_WITHOUT_SLOTS,
-        PEOPLE,
         job=_("Its monitor feeds 0 details at once."),
         remedy=_("Raise “parallel” of the monitor."),
     ),
-    Condition(
+    _people(
         Code.MONITOR_OPEN,
-        PEOPLE,
         job=_("Its monitor is open: more details may come."),
         remedy=_("Code closes it with close()."),
     ),
-    Condition(
+    _people(
         Code.TASK_PAUSED,
-        PEOPLE,
         title=_("paused task"),
         job=_("Its task is paused."),
         remedy=_("Resume the task."),
@@ -372,33 +343,28 @@ CORE: Final = (
         filter="paused__exact=1",
         find=found.line("task", "paused"),
     ),
-    Condition(
+    _people(
         Code.TASK_WITHOUT_SLOTS,
-        PEOPLE,
         job=_("Its task may run 0 jobs at once."),
         remedy=_("Give the task slots."),
     ),
-    Condition(
+    _people(
         Code.PROMOTION_LATE,
-        PEOPLE,
         job=_("It is due since %(when)s, and was not made ready."),
         remedy=_("The maintenance of a worker does that: see “manage.py queuestatus”."),
     ),
-    Condition(
+    _time(
         Code.CANCEL_REQUESTED,
-        TIME,
         job=_("It was asked to stop, at %(at)s."),
         remedy=_("The task stops where it looks, or is interrupted."),
     ),
-    Condition(
+    _time(
         Code.MONITOR_WAITS,
-        TIME,
         job=_("Its monitor waits for its turn in its session."),
         remedy=_("It goes on when the jobs before the monitor have ended."),
     ),
-    Condition(
+    _time(
         Code.SESSION_BUSY,
-        TIME,
         title=_("jobs held by a session"),
         job=_("It stands in the line of its session, behind job #%(id)d."),
         remedy=_("It goes on when that job has ended."),
@@ -407,9 +373,8 @@ CORE: Final = (
         find=found.held_by("session"),
         of_tenants=True,
     ),
-    Condition(
+    _time(
         Code.USER_FULL,
-        TIME,
         title=_("jobs held by a user cap"),
         job=ngettext_lazy(
             "Its user has reached the cap: %(most)d job may run at once (%(jobs)s does).",
@@ -422,9 +387,8 @@ CORE: Final = (
         find=found.held_by("user"),
         of_tenants=True,
     ),
-    Condition(
+    _time(
         Code.EXCLUSIVE_HELD,
-        TIME,
         title=_("jobs held by a unique key"),
         job=_("Job #%(id)d has the same exclusive key and runs first."),
         remedy=_("It goes on when that job has ended."),
@@ -434,15 +398,13 @@ CORE: Final = (
         find=found.held_by("exclusive"),
         of_tenants=True,
     ),
-    Condition(
+    _time(
         Code.DETAILS_LEFT,
-        TIME,
         job=_("It runs after the last detail of its monitor."),
         remedy=_("It goes on when the details have ended."),
     ),
-    Condition(
+    _time(
         Code.MONITOR_FULL,
-        TIME,
         job=ngettext_lazy(
             "Its monitor has %(parallel)d detail in flight, and its “parallel” allows no more.",
             "Its monitor has %(parallel)d details in flight, and its “parallel” allows no more.",
@@ -450,15 +412,13 @@ CORE: Final = (
         ),
         remedy=_("It is fed when one of them has ended. Or raise “parallel”."),
     ),
-    Condition(
+    _time(
         Code.MONITOR_INTERVAL,
-        TIME,
         job=_("Its monitor feeds details every %(interval)s: the next time in %(time)s."),
         remedy=_("It is fed later by itself. Or lower the interval."),
     ),
-    Condition(
+    _time(
         Code.QUEUE_BOUNDS_MONITOR,
-        TIME,
         job=ngettext_lazy(
             "Its queue has %(slots)d slot, fewer than the %(parallel)d details that its monitor "
             "may have in flight: no more than that run at once.",
@@ -468,9 +428,8 @@ CORE: Final = (
         ),
         remedy=_("Give the queue more slots."),
     ),
-    Condition(
+    _time(
         Code.TASK_FULL,
-        TIME,
         title=_("jobs held by a task"),
         job=ngettext_lazy(
             "Its task has reached its cap: %(slots)d job may run at once, of all tenants.",
@@ -483,9 +442,8 @@ CORE: Final = (
         find=found.held_by("task"),
         of_tenants=True,
     ),
-    Condition(
+    _time(
         Code.TASK_RATE_SPENT,
-        TIME,
         title=_("task at its rate"),
         job=_(
             "Its task may start %(rate)s jobs in a second, of all tenants: the next one in "
@@ -496,9 +454,8 @@ CORE: Final = (
         where="tasks",
         find=found.at_their_rates,
     ),
-    Condition(
+    _time(
         Code.QUEUE_FULL,
-        TIME,
         title=_("full queue"),
         job=ngettext_lazy(
             "The %(slots)d slot of its queue is taken (by job %(jobs)s).",
@@ -507,21 +464,18 @@ CORE: Final = (
         ),
         remedy=_("It starts after one of them has ended. More slots let more jobs run at once."),
     ),
-    Condition(
+    _time(
         Code.RATE_SPENT,
-        TIME,
         job=_("Its queue may start %(rate)s jobs in a second: the next one in %(time)s."),
         remedy=_("It starts later by itself. A higher rate of the queue starts jobs faster."),
     ),
-    Condition(
+    _time(
         Code.WORKERS_FULL,
-        TIME,
         job=_("All %(most)d threads of the workers that take its queue are busy."),
         remedy=_("It starts when one is free. Start more workers if that takes too long."),
     ),
-    Condition(
+    _time(
         Code.QUEUE_LATE,
-        TIME,
         title=_("late queue"),
         fleet=_("ready jobs have waited for over a minute: %(names)s"),
         where="queues",
@@ -529,9 +483,8 @@ CORE: Final = (
         find=found.late,
         of_tenants=True,
     ),
-    Condition(
+    _time(
         Code.JOBS_BEFORE,
-        TIME,
         job=ngettext_lazy(
             "%(count)d job of its queue is before it.",
             "%(count)d jobs of its queue are before it.",
@@ -539,17 +492,15 @@ CORE: Final = (
         ),
         remedy=_("Give it a priority with a lower number, or the queue more slots or weight."),
     ),
-    Condition(
+    _time(
         Code.BACKOFF,
-        TIME,
         job=_("It waits for its next attempt (%(next)d of %(most)d) until %(when)s. %(error)s"),
         remedy=_BY_ITSELF,
     ),
-    Condition(Code.SCHEDULED, TIME, job=_("It is scheduled for %(when)s."), remedy=_BY_ITSELF),
-    Condition(
+    _time(Code.SCHEDULED, job=_("It is scheduled for %(when)s."), remedy=_BY_ITSELF),
+    _time(
         Code.NOT_RELEASED,
-        TIME,
         job=_("Its %(gate)s lets it through, but that has not been done yet."),
-        remedy=_SOON,
+        remedy=_("The maintenance does it within about a second, while a worker runs."),
     ),
 )

@@ -111,20 +111,16 @@ def _run_causes(job: Job, worker: Worker | None, now: datetime) -> Iterator[Caus
         values = {"for": duration_text(now - worker.heartbeat_at)}
         yield cause_of(Code.WORKER_SILENT, values, target_of(worker))
     elif worker.role == Role.DISPATCHER and job.queued_at is not None:
-        yield from _sent_causes(worker, now - job.queued_at)
+        waits = now - job.queued_at
+        if waits.total_seconds() >= RESEND_SECONDS:
+            values = {"executor": worker.executor, "for": duration_text(waits)}
+            yield cause_of(Code.NOT_TAKEN_OVER, values, target_of(worker))
     if job.cancel_requested_at is not None:
         yield cause_of(
             Code.CANCEL_REQUESTED,
             {"at": moment_text(job.cancel_requested_at)},
             done_by=who_did(job, Change.Action.CANCEL),
         )
-
-
-def _sent_causes(dispatcher: Worker, waits: timedelta) -> Iterator[Cause]:
-    if waits.total_seconds() < RESEND_SECONDS:
-        return
-    values = {"executor": dispatcher.executor, "for": duration_text(waits)}
-    yield cause_of(Code.NOT_TAKEN_OVER, values, target_of(dispatcher))
 
 
 def _waits(job: Job, causes: list[Cause]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -170,39 +170,38 @@ def _outside(
     using: str, gate: MonitorGate, groups: Sequence[DetailGroup], moment: datetime
 ) -> Iterator[Bound]:
     """Yield what keeps fed details from running: queues, workers, users, tasks, backoffs."""
-    parts: dict[str, list[DetailGroup]] = {}
+    parts: defaultdict[str, list[DetailGroup]] = defaultdict(list)
     for group in groups:
-        parts.setdefault(group.part, []).append(group)
-    ready = parts.get("ready", [])[:2]  # the largest: each costs up to eight reads
-    exclusive = parts.get("exclusive", [])
-    retrying = parts.get("retrying", [])
+        parts[group.part].append(group)
+    ready = parts["ready"][:2]  # the largest: each costs up to eight reads
+    exclusive, retrying = parts["exclusive"], parts["retrying"]
     explained = (*ready, *exclusive[:1], *retrying[:1])
     examples = [group.first_id for group in explained]
     found = Job.objects.using(using).unfinished().select_related("queue")
     jobs = {job.pk: job for job in found.filter(pk__in=examples)}
     running: Counter[int] = Counter()
-    for group in parts.get("running", []):
+    for group in parts["running"]:
         running[group.queue_id] += group.jobs
     for group in ready:
-        job = jobs.get(group.first_id)
-        if job is not None:  # else it has ended meanwhile
-            for cause in _ready_causes(using, gate, job, running[group.queue_id], moment):
-                yield Bound(cause, group.jobs)
+        if job := jobs.get(group.first_id):  # else it has ended meanwhile
+            held = running[group.queue_id]
+            yield from _bounds(group, _ready_causes(using, gate, job, held, moment))
     for group in exclusive[:1]:
-        if group.first_id in jobs:
-            for cause in exclusive_causes(using, jobs[group.first_id]):
-                yield Bound(cause, group.jobs)
-    for group in parts.get("user", [])[:1]:
-        for cause in user_causes(using, group.gate or "", busy=True):
-            yield Bound(cause, group.jobs)
-    for group in parts.get("task", [])[:1]:
-        for cause in task_causes(using, Job(name=group.gate or "", held_by=TASK), busy=True):
-            yield Bound(cause, group.jobs)
+        if job := jobs.get(group.first_id):
+            yield from _bounds(group, exclusive_causes(using, job))
+    for group in parts["user"][:1]:
+        yield from _bounds(group, user_causes(using, group.gate or "", busy=True))
+    for group in parts["task"][:1]:
+        job = Job(name=group.gate or "", held_by=TASK)
+        yield from _bounds(group, task_causes(using, job, busy=True))
     yield from _backoff(retrying)
-    if not ready and retrying and retrying[0].first_id in jobs:
-        job = jobs[retrying[0].first_id]
-        for cause in worker_causes(using, job, job.queue, moment, ready=False):
-            yield Bound(cause, retrying[0].jobs)
+    if not ready and retrying and (job := jobs.get(retrying[0].first_id)):
+        causes = worker_causes(using, job, job.queue, moment, ready=False)
+        yield from _bounds(retrying[0], causes)
+
+
+def _bounds(group: DetailGroup, causes: Iterable[Cause]) -> Iterator[Bound]:
+    return (Bound(cause, group.jobs) for cause in causes)
 
 
 def _ready_causes(

@@ -9,8 +9,10 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from ...gates import EXCLUSIVE
 from ...models import ConcurrentJobMonitor, Session, TaskControl, TenantQueue, Worker
 from ..figures import duration_text
+from ..held import GATES
 from .answer import Target
 
 Named = TenantQueue | Session | TaskControl | ConcurrentJobMonitor | Worker
@@ -21,14 +23,7 @@ _KINDS: dict[str, str] = {
     "taskcontrol": "task",
     "worker": "worker",
 }
-_GATES = {
-    "monitor": _("monitor"),
-    "session": _("session"),
-    "user": _("user"),
-    "exclusive": _("exclusive key"),
-    "task": _("task"),
-    "details": _("details"),
-}
+_GATES = {**GATES, EXCLUSIVE: _("exclusive key"), "details": _("details")}
 
 
 def target_of(row: Named) -> Target:

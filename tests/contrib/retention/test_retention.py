@@ -21,7 +21,7 @@ from django_tenantqueue.exceptions import InvalidOption, Permanent, TransitionRe
 from django_tenantqueue.models import Change, ConcurrentJobMonitor, Job, MonitorAddition
 from django_tenantqueue.operations import control, history, maintain
 from django_tenantqueue.operations.again import enqueue_again
-from django_tenantqueue.operations.bulk_actions import ACTIONS, Member
+from django_tenantqueue.operations.bulk_actions import ACTIONS
 from django_tenantqueue.operations.history import dropped_whole
 from django_tenantqueue.testing import run_pending
 from django_tenantqueue.web.views import describe_job
@@ -290,7 +290,7 @@ def test_retry_is_refused_when_the_arguments_were_removed():
     assert control.find_without_arguments([job_id, other]) == [job_id]
     with pytest.raises(TransitionRefused, match="were removed by a rule of retention"):
         enqueue_again(job, (), {})
-    done = ACTIONS["retry"].act("default", [Member(job_id, job.queue_id, job.name)], {})
+    done = ACTIONS["retry"].act("default", [job], {})
     assert done.left == {"arguments_removed": 1}
     assert state_of(job_id) == "error"
 
