@@ -25,7 +25,6 @@ NEEDS = re.compile(r'^NEEDS = "(.*)"$', re.MULTILINE)
 
 
 def app_path(app: str) -> str:
-    """Return the name of an optional app in INSTALLED_APPS."""
     return f"django_tenantqueue.contrib.{app}"
 
 

@@ -31,7 +31,6 @@ BATCH = 10
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a few jobs be more than a batch."""
     monkeypatch.setattr(bulk, "BATCH", BATCH)
 
 
@@ -60,7 +59,6 @@ def do(action: str, values: dict[str, Any] | None = None, **filters: str) -> Job
 
 
 def sees_acme(user: User) -> list[str]:
-    """Return the tenants that a user sees."""
     assert user.username == "anna"
     return ["acme"]
 

@@ -44,7 +44,6 @@ class Broker(RemoteExecutor):
 
 
 def job(number: int) -> Any:
-    """Stand for a job that was claimed."""
     claimed = SimpleNamespace(claim_seq=1, timeout_seconds=None, hard_timeout_seconds=None)
     return SimpleNamespace(id=number, claimed=claimed)
 

@@ -38,7 +38,6 @@ REFUSED = (403, 404, 405)
 
 
 def listed() -> list[type[Model]]:
-    """Return the models of the package that the admin lists."""
     return [model for model in models_of_ours() if model in admin.site._registry]
 
 
@@ -53,7 +52,6 @@ class Forms(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an input."""
         self._forms += tag == "form"
         if tag in ("input", "select", "button", "textarea"):
             has = dict(attrs)

@@ -106,7 +106,6 @@ class Zygote:
         return ForkedProcess(int(receive(line)), line)
 
     def close(self) -> None:
-        """End it."""
         self._control.close()
         self._process.wait(10.0)
 

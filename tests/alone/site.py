@@ -40,7 +40,6 @@ INDEXES = "SELECT count(*) FROM pg_index WHERE indrelid = %s::regclass"
 
 
 def first_value(sql: str, *values: str) -> int:
-    """Return the first column of the first row."""
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
         return int(cursor.fetchone()[0])

@@ -61,7 +61,6 @@ def snapshot(open_connection) -> psycopg.Connection:
 
 @pytest.fixture
 def worker(worker_factory: Callable[..., FakeWorker]) -> FakeWorker:
-    """Return a worker."""
     return worker_factory()
 
 
@@ -119,7 +118,6 @@ class Threads:
 
 @pytest.fixture
 def threads(transactional_db: None) -> Iterator[Threads]:
-    """Return a starter of threads."""
     started = Threads()
     yield started
     started.pool.shutdown()
@@ -127,7 +125,6 @@ def threads(transactional_db: None) -> Iterator[Threads]:
 
 @pytest.fixture
 def reached() -> threading.Event:
-    """Return an event."""
     return threading.Event()
 
 

@@ -21,7 +21,6 @@ from tests.factories import make_jobs, make_queue, states_of
 
 @pytest.fixture
 def holder(open_connection: Callable[[], psycopg.Connection[Any]]) -> psycopg.Connection[Any]:
-    """Return a connection in a transaction."""
     opened = open_connection()
     opened.execute("BEGIN")
     return opened

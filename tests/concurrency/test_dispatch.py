@@ -31,14 +31,12 @@ class Broker(RemoteExecutor):
         self.is_down = False
 
     def send(self, claims: Sequence[Claim]) -> None:
-        """Keep them."""
         self.attempts += 1
         if self.is_down:
             raise ConnectionError("no broker")
         self.claims += claims
 
     def ping(self) -> None:
-        """Raise an error while it is down."""
         if self.is_down:
             raise ConnectionError("no broker yet")
 
@@ -72,7 +70,6 @@ class Dispatcher:
 
 @pytest.fixture
 def queue() -> TenantQueue:
-    """Return a queue of the executor with three slots."""
     return make_queue("acme", "celery", num_slots=3, executor="celery")
 
 

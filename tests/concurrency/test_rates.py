@@ -38,7 +38,6 @@ def starts_of(queue: TenantQueue) -> list[datetime]:
 
 
 def let_pass(queue: TenantQueue, seconds: float) -> None:
-    """Let the claims of a queue be so much older."""
     rate = QueueRate.objects.get(queue=queue)
     QueueRate.objects.update(as_of=rate.as_of - timedelta(seconds=seconds))
 

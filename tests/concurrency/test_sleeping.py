@@ -293,5 +293,4 @@ def test_sleepers_are_woken_when_jobs_are_given_back(loop: FakeLoop, make_sleepe
 
 
 def is_announced(loop: FakeLoop) -> bool:
-    """Whether this worker says that it sleeps."""
     return Worker.objects.get(pk=loop.id).sleeping_until is not None

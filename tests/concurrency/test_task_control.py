@@ -39,7 +39,6 @@ def forget_places():
 
 
 def cap(num_slots: int) -> TaskControl:
-    """Cap noop."""
     return cap_task(NOOP, num_slots)
 
 

@@ -27,7 +27,6 @@ SECONDS = 20.0
 
 
 def wanting(mode: str, **more: Any) -> Any:
-    """Return a task of which one job is wanted."""
     if mode.startswith("until_"):
         more.setdefault("ttl", 600)
     return noop.using(tenant="acme", max_attempts=3, unique=Unique(mode, **more))
@@ -200,7 +199,6 @@ def test_running_twin_is_left_alone(strategy, expected, worker):
 
 
 def waiting_for_a_lock() -> int:
-    """Return how many wait for other transactions."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' "

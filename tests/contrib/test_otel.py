@@ -40,7 +40,6 @@ TRACEPARENT = "00-{:032x}-{:016x}-01"
 
 
 def carried(trace_id: int) -> str:
-    """Return the context of a job with this trace."""
     return json.dumps({tracing.TRACE: {"traceparent": TRACEPARENT.format(trace_id, 8)}})
 
 

@@ -74,7 +74,6 @@ def nothing_installed(monkeypatch: pytest.MonkeyPatch) -> Iterable[None]:
 
 @pytest.fixture
 def own_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tasks that a test declares are forgotten."""
     monkeypatch.setattr(sources, "_tasks", dict(sources.registered_tasks()))
 
 

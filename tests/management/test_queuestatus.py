@@ -25,7 +25,6 @@ pytestmark = pytest.mark.django_db
 
 
 def printed(*arguments: str) -> str:
-    """Return what the command prints."""
     out = io.StringIO()
     call_command("queuestatus", *arguments, stdout=out, no_color=True)
     return out.getvalue()

@@ -39,8 +39,6 @@ def ask(*arguments: str) -> Answer:
 
 @pytest.fixture
 def heartbeat(tmp_path: Path) -> Callable[..., str]:
-    """Return a function that writes a heartbeat file and returns its path."""
-
     def write(**changes: Any) -> str:
         content = {"pid": 7, "at": time.time(), "ready": True, "reason": "", **changes}
         path = tmp_path / "heartbeat"

@@ -83,7 +83,6 @@ def make_template(server_url: str) -> None:
 
 
 def on_server(server_url: str, name: str) -> str:
-    """Return the URL of another database of the server."""
     return urlsplit(server_url)._replace(path=f"/{name}").geturl()
 
 
@@ -131,7 +130,6 @@ def try_mutant(mutant: Mutant, place: Place) -> str:
 
 @contextmanager
 def copied_tree(place: Place) -> Iterator[Path]:
-    """Yield a copy of the original tree."""
     with tempfile.TemporaryDirectory(prefix="tenantqueue-mutant-") as directory:
         subprocess.run(["cp", "-a", f"{place.original}/.", directory], check=True)
         yield Path(directory)

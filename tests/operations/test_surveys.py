@@ -22,7 +22,6 @@ CHEAP = module.COSTLY_ENTRIES // 5
 
 @pytest.fixture
 def clock() -> Clock:
-    """Return a clock that stands."""
     return Clock()
 
 

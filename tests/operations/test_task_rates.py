@@ -39,7 +39,6 @@ NEVER = 0.001
 
 
 def rated(rate: float | None = NEVER, burst: int | None = 1) -> TaskControl:
-    """Give noop a rate."""
     made = rate_task(NOOP, rate, burst)
     run_commit_hooks("default")
     return made

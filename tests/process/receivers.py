@@ -51,7 +51,6 @@ class HttpReceiver:
 
     @property
     def url(self) -> str:
-        """The address of the webhook."""
         return f"http://127.0.0.1:{self.port}/hook/token/"
 
     def up(self) -> None:
@@ -61,7 +60,6 @@ class HttpReceiver:
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     def down(self) -> None:
-        """Refuse connections."""
         self.server.shutdown()
         self.server.server_close()
 
@@ -77,7 +75,6 @@ class HttpReceiver:
 
 @contextmanager
 def http_receiver() -> Iterator[HttpReceiver]:
-    """Yield a receiver that listens."""
     receiver = HttpReceiver()
     yield receiver
     receiver.down()
@@ -114,7 +111,6 @@ class Mailbox:
         self._controller.start()
 
     def down(self) -> None:
-        """Refuse connections."""
         self._controller.stop()
 
     @property

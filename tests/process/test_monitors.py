@@ -43,7 +43,6 @@ def wait_until_ended(monitor: ConcurrentJobMonitor, timeout: float = 60.0) -> Jo
 
 
 def bodies(**filters: object) -> list[tuple[object, object]]:
-    """Return the intervals that the task bodies wrote."""
     return list(Interval.objects.filter(**filters).values_list("started_at", "ended_at"))
 
 

@@ -28,7 +28,6 @@ from .workers import (
 
 
 def server_age() -> float:
-    """Return for how many seconds the server has been up."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())")
         return float(cursor.fetchone()[0])

@@ -68,7 +68,6 @@ class Runner:
         return self.log.read_text(errors="replace")
 
     def rows(self) -> list[Worker]:
-        """Return the rows of the children."""
         return list(Worker.objects.filter(name__startswith=f"{self.name}.").order_by("id"))
 
     def children(self) -> list[psutil.Process]:
@@ -93,7 +92,6 @@ class Runner:
         wait_until(signed_on, what=f"{processes} children of {self.name} have signed on")
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to the supervisor."""
         self.process.send_signal(number)
 
     def send_all(self, number: signal.Signals) -> None:
@@ -166,7 +164,6 @@ class Workers:
         return runner
 
     def run(self, *options: str, timeout: float = 30.0, **launch: object) -> Runner:
-        """Run a worker to its end."""
         runner = self.launch(*options, **launch)
         runner.end(timeout)
         return runner
@@ -188,11 +185,9 @@ class Gate:
         return str(self.path)
 
     def open(self) -> None:
-        """Let the tasks through."""
         self.path.touch()
 
     def started(self, job: Job, attempt: int = 1) -> bool:
-        """Whether this attempt of the job has come to the gate."""
         return Path(f"{self.path}.{job.pk}.{attempt}").exists()
 
     def wait_for(self, *jobs: Job, attempt: int = 1) -> None:
@@ -204,12 +199,10 @@ class Gate:
 
 
 def make_queue(tenant: str, name: str = "default", **columns: object) -> TenantQueue:
-    """Make a tenant queue."""
     return TenantQueue.objects.create(tenant=tenant, name=name, **columns)
 
 
 def clock() -> datetime:
-    """Return the database's time."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         return cursor.fetchone()[0]

@@ -176,7 +176,6 @@ def gates(_: Filled) -> dict[str, Any]:
 def of_kind(
     params: Callable[[Filled], dict[str, Any]], kind: str
 ) -> Callable[[Filled], dict[str, Any]]:
-    """Return the same parameters for gates of a kind."""
     return lambda filled: {**params(filled), "kind": kind}
 
 
@@ -264,6 +263,5 @@ def thinned(minutes: int, into: int | None, kept: timedelta) -> Callable[[Filled
 
 
 def changes_of(kind: str, object_id: int, label: str | None) -> Callable[[Filled], dict[str, Any]]:
-    """Return the parameters of list_changes_of.sql."""
     key = {"kind": kind, "object_id": object_id, "label": label, "tenant": "tenant-7"}
     return lambda _: {**key, "before": 2**62, "most": 100}

@@ -48,7 +48,6 @@ def mailbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mailbox]:
 
 
 def rule_on(kind: str, receiver: HttpReceiver, **columns: Any) -> AlertRule:
-    """Make a rule that is named like its kind."""
     return make_alert_rule(
         kind, kind, webhook_url=receiver.url, webhook_secret=SECRET, repeat_minutes=None, **columns
     )

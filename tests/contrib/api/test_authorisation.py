@@ -47,7 +47,6 @@ class Operation:
     scope: str
 
     def ask(self, client: ApiClient, query: str = "") -> Any:
-        """Send a valid request."""
         wait = "seconds=0" if self.name == "wait_for_job" else ""
         path = f"{self.path}?{query}&{wait}"
         return client.send(self.method, path, BODIES.get(self.name))
@@ -113,7 +112,6 @@ def unchanged() -> Iterator[Callable[[], None]]:
 
 
 def is_problem(response: Any, status: int) -> bool:
-    """Return whether an answer is a problem of a status."""
     return (
         response.status_code == status
         and response["Content-Type"] == "application/problem+json"

@@ -174,7 +174,6 @@ async def _answer(request: ApplicationCommunicator) -> int:
 
 
 async def _stream(path: str, secret: str) -> str:
-    """Return what the application streams."""
     request = _request(path, secret)
     assert await _status(request) == 200
     return (await _body(request)).decode()

@@ -97,7 +97,6 @@ def test_ended_job_is_not_tuned(api: ApiClient) -> None:
 
 
 def walk(api: ApiClient, query: str = "") -> list[int]:
-    """Return the ids of all pages of a list."""
     found: list[int] = []
     before = ""
     for _ in range(20):

@@ -94,28 +94,23 @@ class Base(CeleryTask):
     abstract = True
 
     def before_start(self, task_id: str, args: Any, kwargs: Any) -> None:
-        """Note it."""
         CALLED.append(("before_start", task_id, args, kwargs))
 
     def on_success(self, retval: Any, task_id: str, args: Any, kwargs: Any) -> None:
-        """Note it."""
         CALLED.append(("on_success", retval))
         fail_in("on_success", kwargs)
 
     def on_failure(self, exc: Any, task_id: str, args: Any, kwargs: Any, einfo: Any) -> None:
-        """Note it."""
         CALLED.append(("on_failure", repr(exc), said_of(einfo)))
         fail_in("on_failure", kwargs)
 
     def on_retry(self, exc: Any, task_id: str, args: Any, kwargs: Any, einfo: Any) -> None:
-        """Note it."""
         CALLED.append(("on_retry", repr(exc), said_of(einfo)))
         fail_in("on_retry", kwargs)
 
     def after_return(
         self, status: str, retval: Any, task_id: str, args: Any, kwargs: Any, einfo: Any
     ) -> None:
-        """Note it."""
         CALLED.append(("after_return", status, said_of(einfo)))
         fail_in("after_return", kwargs)
 
@@ -146,7 +141,6 @@ def handled(self: Any, how: str, broken: str = "") -> str:
 
 @pytest.fixture
 def called() -> Iterator[list[tuple[Any, ...]]]:
-    """Yield the handlers that were called."""
     CALLED.clear()
     yield CALLED
     CALLED.clear()

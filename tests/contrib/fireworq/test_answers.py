@@ -51,18 +51,15 @@ class Fireworq:
         )
 
     def get(self, path: str) -> Any:
-        """Return the JSON of a GET that succeeds."""
         return self.ok("GET", path)
 
     def ok(self, method: str, path: str, body: object = None) -> Any:
-        """Return the JSON of a request that succeeds."""
         response = self.send(method, path, body)
         assert response.status_code == 200, response.content
         assert response["Content-Type"] == "application/json"
         return response.json()
 
     def push(self, category: str = "mail", **fields: Any) -> dict[str, Any]:
-        """Push a job."""
         return self.ok("POST", f"/job/{category}", {"url": URL, **fields})
 
 
@@ -72,7 +69,6 @@ def acme() -> Fireworq:
 
 
 def http_jobs(queue: TenantQueue, count: int, **columns: Any) -> list[int]:
-    """Insert jobs as a push makes them."""
     made = {
         "name": "mail",
         "source_method": HTTP_JOB,

@@ -86,12 +86,10 @@ class Prometheus:
             return json.load(response)["data"]
 
     def query(self, expression: str) -> list[float]:
-        """Return the values that an expression has now."""
         found = self.get("query", query=expression)["result"]
         return [float(series["value"][1]) for series in found]
 
     def has_scraped(self, targets: int, times: int) -> bool:
-        """Whether each target has answered this often."""
         assert self.process.poll() is None, self.log.read_text()
         try:
             return self.query(f"count(sum_over_time(up[10m]) >= {times})") == [targets]

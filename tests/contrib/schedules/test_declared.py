@@ -33,7 +33,6 @@ def test_schedule_of_a_task_is_checked(monkeypatch: Any) -> None:
 
 @pytest.fixture
 def own_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tasks that a test declares are forgotten."""
     monkeypatch.setattr(sources, "_tasks", dict(sources.registered_tasks()))
 
 

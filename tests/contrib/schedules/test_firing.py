@@ -32,7 +32,6 @@ MINUTE = timedelta(minutes=1)
 def scheduled(
     when: str = "*/10 * * * *", *, tick_at: datetime = NOON, task: str = noop.name, **columns: Any
 ) -> Schedule:
-    """Make a schedule whose next tick is at noon."""
     row = make_schedule(f"schedule-{Schedule.objects.count()}", task, when, **columns)
     Schedule.objects.filter(pk=row.pk).update(tick_at=tick_at, next_at=tick_at)
     row.refresh_from_db()

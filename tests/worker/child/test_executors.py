@@ -125,8 +125,6 @@ def loop(reports):
 
 @pytest.fixture
 def run_of(claimed_job):
-    """Return a function that makes the run of a task."""
-
     def make(name: str, job_id: int = 7, **changes: object) -> RunningJob:
         full = name if "." in name else f"{__name__}.{name}"
         return RunningJob(claimed_job(id=job_id, name=full, source_method=full, **changes))
@@ -136,8 +134,6 @@ def run_of(claimed_job):
 
 @pytest.fixture
 def ask(db, loop, reports, run_of):
-    """Return a function that runs ask_database and returns its outcome."""
-
     def run():
         loop.submit([run_of("ask_database", is_async=True, max_attempts=1)])
         ((_, outcome),) = ended(reports, 1)

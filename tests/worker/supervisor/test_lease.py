@@ -61,7 +61,6 @@ class Server:
         self.pings = 0
 
     def connect(self, *args, **options):
-        """Connect, or refuse to."""
         self.attempts += 1
         self.ports.append(options.get("port"))
         self.clock.passed += self.seconds
@@ -95,7 +94,6 @@ def server(monkeypatch, clock):
 
 @pytest.fixture
 def lease(server, monkeypatch):
-    """Return a lease that holds the lock of one child."""
     monkeypatch.setattr(rescue, "has_followed", lambda _: False)  # whatever server the tests have
     made = Lease("default", "test")
     made.register(NewWorker("test.0", "here", 1, 1, "0", (), (), (), 1, 1))
