@@ -73,12 +73,6 @@ def test_retry_gives_up_after_max_retries() -> None:
     assert job.last_error["class"] == "ConnectionError"
 
 
-def test_autoretry_for_runs_it_again() -> None:
-    job = run_one(delay(by_itself)(3))
-
-    assert (job.state, job.result) == ("success", 3)
-
-
 def test_error_that_no_one_retries_ends_it() -> None:
     job = run_one(delay(breaks, max_attempts=5)())
 
@@ -351,10 +345,11 @@ def five_times() -> int:
     return current_job().attempt
 
 
-def test_attempts_are_those_that_autoretry_asks_for() -> None:
-    job = run_one(delay(five_times)())
+@pytest.mark.parametrize(("made", "args", "result"), [(by_itself, (3,), 3), (five_times, (), 6)])
+def test_autoretry_for_runs_it_again(made: Any, args: tuple[Any, ...], result: int) -> None:
+    job = run_one(delay(made)(*args))
 
-    assert (job.state, job.result) == ("success", 6)
+    assert (job.state, job.result) == ("success", result)
 
 
 def test_error_is_that_of_the_task_when_the_job_has_no_attempt_left() -> None:

@@ -165,25 +165,12 @@ def test_jobs_run_in_order_when_there_is_one_thread(threads, reports, run_of):
     assert len(threads._threads) == 1
 
 
-def test_job_does_not_run_when_it_was_taken_back(threads, reports, run_of):
+@pytest.mark.parametrize("times", [1, 2])
+def test_job_does_not_run_when_it_was_taken_back_each_time(threads, reports, run_of, times):
     threads.submit([run_of("wait_at_gate", 1)])
     begun.get(timeout=SECONDS)
-    waiting = run_of("wait_at_gate", 2)
-    threads.submit([waiting, run_of("wait_at_gate", 3)])
-
-    assert threads.revoke(waiting)
-    gate.set()
-
-    assert [running.id for running, _ in ended(reports, 2)] == [1, 3]
-
-
-def test_job_does_not_run_when_it_was_taken_back_claimed_again_and_taken_back(
-    threads, reports, run_of
-):
-    threads.submit([run_of("wait_at_gate", 1)])
-    begun.get(timeout=SECONDS)
-    for number in (1, 2):
-        waiting = run_of("wait_at_gate", 2, claim_seq=number)
+    for number in range(times):
+        waiting = run_of("wait_at_gate", 2, claim_seq=number + 1)
         threads.submit([waiting])
         assert threads.revoke(waiting)
     threads.submit([run_of("wait_at_gate", 3)])
@@ -308,15 +295,12 @@ def test_coroutine_may_clean_up_when_it_is_stopped(loop, reports, run_of):
     assert outcome.finished.result == '"cleaned up"'
 
 
-def test_function_runs_in_the_loop_when_it_was_a_coroutine_at_enqueue(loop, reports, run_of):
-    loop.submit([run_of("tests.testapp.tasks.noop", is_async=True)])
-
-    ((_, outcome),) = ended(reports, 1)
-    assert outcome.finished.state == "success"
-
-
-def test_coroutine_runs_in_a_thread_when_it_was_a_function_at_enqueue(threads, reports, run_of):
-    threads.submit([run_of("tests.testapp.tasks.async_noop")])
+@pytest.mark.parametrize(("executor", "name"), [("loop", "noop"), ("threads", "async_noop")])
+def test_task_that_was_of_the_other_kind_at_the_enqueue_runs(
+    request, reports, run_of, executor, name
+):
+    run = run_of(f"tests.testapp.tasks.{name}", is_async=executor == "loop")
+    request.getfixturevalue(executor).submit([run])
 
     ((_, outcome),) = ended(reports, 1)
     assert outcome.finished.state == "success"
@@ -332,28 +316,21 @@ def test_coroutines_use_the_database_again_when_one_has_failed_for_a_lost_connec
     assert ask().state == "success"
 
 
-def test_coroutine_meets_no_lost_connection_when_the_last_try_was_long_ago(
-    ask, monkeypatch, loop, run_of
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_connection_of_the_orm_is_tried_and_stays_when_another_coroutine_may_read_from_it(
+    ask, monkeypatch, loop, run_of, is_lost
 ):
     monkeypatch.setattr(module, "PROBE_SECONDS", 0.0)
     waiting = run_of("wait_in_loop", 8, is_async=True)
     loop.submit([waiting])
     begun.get(timeout=SECONDS)
-    terminate(ask().result)
+    first = ask().result
+    if is_lost:
+        terminate(first)
 
-    assert ask().state == "success"
-    waiting.cancel_requested = True
-    loop.interrupt(waiting, Cancelled)
+    again = ask()
 
-
-def test_connection_of_the_orm_stays_when_another_coroutine_may_read_from_it(
-    ask, monkeypatch, loop, run_of
-):
-    monkeypatch.setattr(module, "PROBE_SECONDS", 0.0)
-    waiting = run_of("wait_in_loop", 8, is_async=True)
-    loop.submit([waiting])
-    begun.get(timeout=SECONDS)
-
-    assert ask().result == ask().result
+    assert again.state == "success"
+    assert (again.result == first) != is_lost
     waiting.cancel_requested = True
     loop.interrupt(waiting, Cancelled)
