@@ -27,10 +27,7 @@ def make_run(job: int = 1, claim_seq: int = 1, **columns: object) -> Run:
 
 def make_row(job: int = 1, **columns: object) -> JobRow:
     """Make a job that succeeded at once, claimed at 0.5 s and finished at 2.5 s."""
-    return replace(
-        JobRow(job, "plain", QUEUE, "success", 1, 1000, 1, at(0.5), at(2.5)),
-        **columns,
-    )
+    return replace(JobRow(job, "plain", QUEUE, "success", 1, 1000, 1, at(0.5), at(2.5)), **columns)
 
 
 def make_evidence(*rows: JobRow, runs: list[Run], **others: object) -> Evidence:
@@ -64,7 +61,6 @@ def rescued() -> Evidence:
 
 
 def poison(**columns: object) -> Evidence:
-    """Make the evidence of a poison job that took three processes with it."""
     row = make_row(
         kind="poison",
         state="error",
@@ -89,7 +85,6 @@ def poison(**columns: object) -> Evidence:
 
 
 def wrong(evidence: Evidence) -> list[str]:
-    """Return what the audit found wrong."""
     return [finding.what for finding in audit.audit(evidence) if not finding.ok]
 
 
@@ -205,11 +200,7 @@ CUT = make_run(process="killed", ended_at=None)
             id="no process of the job died",
         ),
         pytest.param(
-            audit.overcharged,
-            [DIED_ONCE],
-            [make_run(claim_seq=2)],
-            0,
-            id="claim not seen to begin",
+            audit.overcharged, [DIED_ONCE], [make_run(claim_seq=2)], 0, id="claim not seen to begin"
         ),
         *(
             pytest.param(

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.core.checks import Error
 from django.core.management import call_command
 from django.core.management.base import CommandError, SystemCheckError
 from django.db import connection, models
@@ -40,11 +41,7 @@ def test_nothing_is_found_when_the_settings_are_right():
     ("settings", "number", "said"),
     [
         ({"DEFAULT_NUM_SLOT": 3}, "E001", "did you mean 'DEFAULT_NUM_SLOTS'"),
-        (
-            {"MASKED_ARGUMENTS": ["password", ""]},
-            "E001",
-            "TENANTQUEUE['MASKED_ARGUMENTS'] has ''",
-        ),
+        ({"MASKED_ARGUMENTS": ["password", ""]}, "E001", "TENANTQUEUE['MASKED_ARGUMENTS'] has ''"),
         (
             {"DATABASE": "jobs"},
             "E002",
@@ -157,11 +154,12 @@ def test_nothing_is_found_when_the_database_is_right():
 def test_server_is_found_when_it_is_too_old(monkeypatch):
     monkeypatch.setattr(checks, "OLDEST_SERVER", 990000)
 
-    ((number, message),) = found(checks.check_database, databases=["default"])
+    (message,) = checks.check_database(databases=["default"])
 
-    assert number == "tenantqueue.E006"
-    assert message.startswith("The server of 'default' is PostgreSQL ")
-    assert message.endswith(": 15 is the oldest supported.")
+    assert isinstance(message, Error)
+    assert message.id == "tenantqueue.E006"
+    assert message.msg.startswith("The server of 'default' is PostgreSQL ")
+    assert message.msg.endswith(": 15 is the oldest supported.")
 
 
 @pytest.mark.django_db

@@ -107,7 +107,6 @@ class Machine(RuleBasedStateMachine):
 
     @rule(data=st.data(), priority=st.sampled_from(PRIORITIES), most=st.integers(1, 3))
     def enqueue(self, data: st.DataObject, priority: int, most: int) -> None:
-        """Insert one or two jobs."""
         queue = data.draw(st.sampled_from(sorted(self.queues)))
         for job_id in make_jobs(queue, 2, priority=priority, max_attempts=most):
             self.jobs[job_id] = ModelJob(queue, priority, most)
@@ -176,7 +175,6 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.has(*ACTIVE))
     @rule(data=st.data())
     def give_back(self, data: st.DataObject) -> None:
-        """Give a claim back, uncounted."""
         job_id, job = self.draw(data, *ACTIVE)
         claim = (job_id, job.claim_seq)
         assert finish_queries.return_jobs(connection.connection, job.worker or 0, [claim]) == {

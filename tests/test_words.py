@@ -279,14 +279,8 @@ def test_task_with_self_names_the_running_job():
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (
-            ("countdown", "eta", "run_at"),
-            "enqueue a task with run_at=… that enqueues the group",
-        ),
-        (
-            ("then", "on_end", "on_done", "link_error"),
-            r"{}=…: group\(…\)\.delay\(on_done=…\)",
-        ),
+        (("countdown", "eta", "run_at"), "enqueue a task with run_at=… that enqueues the group"),
+        (("then", "on_end", "on_done", "link_error"), r"{}=…: group\(…\)\.delay\(on_done=…\)"),
         (
             ("expires_at", "max_attempts", "labels"),
             r"each call: group\(\[task\.using\({}=…\)\.call",

@@ -19,10 +19,7 @@ from django.urls import reverse
 from tests.site import models_of_ours
 from tests.testapp.tasks import noop
 
-VALUES: dict[str, list[Any]] = {
-    "form": ["csv"],
-    "part": ["arguments", "result", "errors"],
-}
+VALUES: dict[str, list[Any]] = {"form": ["csv"], "part": ["arguments", "result", "errors"]}
 """What the addresses of pages take, apart from rows."""
 QUERIES: dict[str, list[str]] = {
     "preview": ["cron=*+*+*+*+*"],
@@ -61,7 +58,6 @@ class Forms(HTMLParser):
                 self.idle.append(name)
 
     def handle_endtag(self, tag: str) -> None:
-        """Note the end of a form."""
         self._forms -= tag == "form"
 
 

@@ -46,14 +46,12 @@ def first_value(sql: str, *values: str) -> int:
 
 
 def tables() -> list[str]:
-    """Return the tables of the package, partitions apart."""
     with connection.cursor() as cursor:
         cursor.execute(TABLES)
         return [name for (name,) in cursor.fetchall()]
 
 
 def has() -> dict[str, Any]:
-    """Return what an operator and the server see of the package."""
     month = history.list_leaves("default")[0].name
     return {
         "tables": tables(),

@@ -115,7 +115,6 @@ def zygote() -> Iterator[Zygote]:
 
 @pytest.fixture(scope="package")
 def audit_url(server_url: str, zygote: Zygote, tmp_path_factory: Any) -> Iterator[str]:
-    """Yield the URL of a database of the project's own, migrated."""
     with database(server_url, f"audit_{os.getpid()}") as url:
         env = {
             **os.environ,

@@ -90,7 +90,6 @@ class Broker:
         _wait(self.is_ready, self.patience, f"{command[0]} answers")
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """End it, and all it has started."""
         process, self.process = self.process, None
         if process is None:
             return

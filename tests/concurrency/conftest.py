@@ -85,8 +85,6 @@ class Threads:
         self.pool = ThreadPoolExecutor(32)
 
     def start(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Call `function` in a thread."""
-
         def call() -> Any:
             try:
                 with connections["default"].cursor() as cursor:
@@ -98,7 +96,6 @@ class Threads:
         return self.pool.submit(call)
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call `function` in a thread and return what it returns."""
         return self.start(function, *args).result(SECONDS)
 
     def run_all(

@@ -60,7 +60,6 @@ class FakeLoop:
         self.claim_loop.claimed_jobs.loop = self.executor
 
     def turn_until(self, condition: Callable[[], object], seconds: float = SECONDS) -> None:
-        """Turn the claim loop as a worker does until the condition holds."""
         end = time.monotonic() + seconds
         while True:
             pause = self.claim_loop.run_once()

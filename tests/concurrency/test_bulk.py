@@ -98,7 +98,6 @@ def test_a_run_that_has_lost_its_job_changes_nothing() -> None:
 
 
 def made_bulk(job: Job, claim_seq: int) -> operations.Bulk:
-    """Return what a run of the job works with."""
     asked = read_filters("default", {"state": "error"})
     return operations.Bulk(
         "default",

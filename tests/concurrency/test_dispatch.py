@@ -54,7 +54,6 @@ class Dispatcher:
         )
 
     def turn_until(self, condition: Any) -> None:
-        """Turn the loop until the condition holds."""
         end = executors.time.monotonic() + SECONDS
         while not condition():
             if executors.time.monotonic() > end:
@@ -62,7 +61,6 @@ class Dispatcher:
             self.loop.wait(min(0.05, self.loop.run_once()))
 
     def close(self) -> None:
-        """Send no more, and close the connection."""
         self.broker.close()
         self.loop.connection.close()
         self.loop.waiter.close()

@@ -98,9 +98,7 @@ def test_cap_is_strict_when_many_race(threads, worker_factory):
 
 
 each_limit = pytest.mark.parametrize(
-    "limit",
-    [partial(cap_task, NOOP, 1), partial(rate_task, NOOP, NEVER, 1)],
-    ids=["cap", "rate"],
+    "limit", [partial(cap_task, NOOP, 1), partial(rate_task, NOOP, NEVER, 1)], ids=["cap", "rate"]
 )
 
 
@@ -145,7 +143,6 @@ def test_slot_or_start_is_taken_in_a_later_snapshot_than_the_lock(
 
 
 def wait_for_a_lock() -> None:
-    """Wait until somebody waits for a lock on a gate."""
     end_at = time.monotonic() + 10
     with connection.cursor() as cursor:
         while time.monotonic() < end_at:

@@ -233,10 +233,7 @@ def test_as_many_of_a_kind_are_woken_as_there_are_jobs(make_sleeper):
 @pytest.mark.parametrize("filters", [{}, {"queues": ["default"]}], ids=["all", "some queues"])
 @pytest.mark.parametrize(
     "wake",
-    [
-        lambda: noop.using(tenant="acme").delay(),
-        lambda: wake_any_workers("default", most=1),
-    ],
+    [lambda: noop.using(tenant="acme").delay(), lambda: wake_any_workers("default", most=1)],
     ids=["enqueue", "any"],
 )
 def test_sleeper_is_woken_when_its_row_is_locked_for_a_moment(

@@ -214,11 +214,7 @@ def test_coroutines_side_by_side_have_spans_of_their_own(spans: Spans, claimed_j
     jobs = [
         RunningJob(
             claimed_job(
-                id=number,
-                is_async=True,
-                name=name,
-                source_method=name,
-                context=carried(number),
+                id=number, is_async=True, name=name, source_method=name, context=carried(number)
             )
         )
         for number in (1, 2, 3)

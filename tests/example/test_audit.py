@@ -39,11 +39,7 @@ class Batch:
 
     def audit(self, requested: int = 3) -> Findings:
         return audit(
-            requested=requested,
-            notes=self.notes,
-            runs=self.runs,
-            jobs=self.jobs,
-            slots=self.slots,
+            requested=requested, notes=self.notes, runs=self.runs, jobs=self.jobs, slots=self.slots
         )
 
 

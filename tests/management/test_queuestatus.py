@@ -36,7 +36,6 @@ def rows(*arguments: str) -> list[str]:
 
 
 def read_json(*arguments: str) -> Any:
-    """Return the object that the command prints for machines."""
     return json.loads(printed("--json", *arguments))
 
 

@@ -158,12 +158,7 @@ def copy_files(original: Path) -> None:
 
 
 def run_tests(
-    tree: Path,
-    tests: Sequence[str],
-    place: Place,
-    *,
-    at_once: int = 1,
-    migrates: bool = False,
+    tree: Path, tests: Sequence[str], place: Place, *, at_once: int = 1, migrates: bool = False
 ) -> str:
     """Run the tests in the copy, some files at once, and say what became of the mutant."""
     report, log = tree / "report.xml", tree / "output"

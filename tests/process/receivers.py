@@ -96,7 +96,6 @@ class Mailbox:
     async def handle_DATA(  # noqa: N802 - so the server calls it
         self, server: object, session: object, envelope: Any
     ) -> str:
-        """Take an e-mail, or refuse it."""
         if self.answer.startswith("250"):
             self.mails.append(
                 email.message_from_bytes(envelope.content, policy=email.policy.default)
@@ -115,7 +114,6 @@ class Mailbox:
 
     @property
     def subjects(self) -> list[str]:
-        """Return the subjects, in the order of arrival."""
         return [mail["Subject"] for mail in self.mails]
 
 

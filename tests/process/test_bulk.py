@@ -41,7 +41,6 @@ def each_update_of_an_entry(statement: str) -> Iterator[None]:
 
 @pytest.fixture
 def queue(workers: Workers) -> TenantQueue:
-    """Return a queue whose jobs no worker claims."""
     return make_queue("acme", paused=True)
 
 

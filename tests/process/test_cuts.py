@@ -250,12 +250,7 @@ def figures(done: list[Cut], ids: list[int], directory: Path) -> str:
     ],
 )
 def test_child_is_dead_before_its_job_runs_elsewhere_when_a_proxy(
-    workers: Workers,
-    gate: Gate,
-    leader: Runner,
-    proxies: Callable[[], Proxy],
-    how: How,
-    new: New,
+    workers: Workers, gate: Gate, leader: Runner, proxies: Callable[[], Proxy], how: How, new: New
 ):
     proxy = proxies()
     cut_off = workers.start("--no-maintenance", database_url=proxy.url)

@@ -40,7 +40,6 @@ def rows(url: str, query: str) -> list[tuple[object, ...]]:
 
 
 def run(script: str, url: str) -> None:
-    """Run a script with Django, on the server at `url`."""
     env = {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": SETTINGS, "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=env, check=True)
 

@@ -64,7 +64,6 @@ class Runner:
 
     @property
     def output(self) -> str:
-        """Everything that the supervisor and the children have printed."""
         return self.log.read_text(errors="replace")
 
     def rows(self) -> list[Worker]:
@@ -191,7 +190,6 @@ class Gate:
         return Path(f"{self.path}.{job.pk}.{attempt}").exists()
 
     def wait_for(self, *jobs: Job, attempt: int = 1) -> None:
-        """Wait until all these jobs are at the gate."""
         wait_until(
             lambda: all(self.started(job, attempt) for job in jobs),
             what=f"attempt {attempt} of {[job.pk for job in jobs]} has started",
@@ -217,7 +215,6 @@ def wait_for_end(ids: Iterable[int], timeout: float = 30.0) -> list[Job]:
 
 
 def wait_for_state(job: Job, state: str, timeout: float = 20.0) -> Job:
-    """Wait until the job is in that state; return it, refreshed."""
     wait_until(lambda: job.refresh().state == state, timeout, f"job {job.pk} is {state}")
     return job
 

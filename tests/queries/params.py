@@ -204,7 +204,6 @@ def unique_jobs(*, made: int = 10, **changes: Any) -> Callable[[Filled], dict[st
 
 
 def task_release(filled: Filled) -> dict[str, Any]:
-    """Make jobs of the task ready that has a line in every queue."""
     return {
         "name": "task-7",
         "start": filled.open_queues[5],

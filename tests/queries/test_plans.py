@@ -22,6 +22,7 @@ from psycopg import sql
 
 from django_tenantqueue.queries.base import PACKAGE, statement, statement_files
 from django_tenantqueue.worker.connection import connect
+from tests.plans import nodes
 from tests.queries.cases import CALLS, CASES
 from tests.queries.filled import TABLES, Filled, empty, fill
 
@@ -265,12 +266,6 @@ def test_index_is_used_by_a_function_with_the_orm(planner, analyzed, name):
     assert not any(scanned_in(plan) for plan in plans)
     assert set(call.indexes) <= {index for plan in plans for index in used_in(plan)}
     assert all(touched_by(plan) <= call.buffers for plan in plans)
-
-
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for below in plan.get("Plans", ()):
-        yield from nodes(below)
 
 
 def touched_by(plan: dict[str, Any]) -> int:

@@ -67,17 +67,6 @@ def test_result_is_told_when_a_job_has_succeeded(client):
 
 
 @override_settings(TENANTQUEUE={"STATUS_ERROR": "message"})
-def test_message_is_told_and_no_traceback_when_a_job_has_failed(client):
-    job = fail.using(max_attempts=1).delay("out of order")
-    run_pending()
-
-    told = answer(client, job)
-
-    assert (told["state"], told["error"]) == ("error", "out of order")
-    assert "Traceback" not in str(told)
-
-
-@override_settings(TENANTQUEUE={"STATUS_ERROR": "message"})
 @pytest.mark.parametrize("errors", [[{}], [{"class": "ValueError"}], ["no"], {"a": 1}, "no", [1]])
 def test_state_is_told_when_the_errors_are_spoilt(client, errors):
     job = make_job(state="error", errors=errors)

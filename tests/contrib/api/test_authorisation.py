@@ -69,11 +69,7 @@ def of() -> Of:
     states = {"cancel_job": "created", "tune_job": "created", "follow_job": "success"}
     session = Session.objects.create(kind="serial", tenant="acme", key="k", gate_key="acme/k")
     monitor = ConcurrentJobMonitor.objects.create(
-        tenant="acme",
-        name="m",
-        parallel=1,
-        anchor_id=make_job(queue).pk,
-        created_at=timezone.now(),
+        tenant="acme", name="m", parallel=1, anchor_id=make_job(queue).pk, created_at=timezone.now()
     )
     schedule = Schedule.objects.create(
         tenant="acme", name="s", task=TASK, expression="1h", kind="interval"

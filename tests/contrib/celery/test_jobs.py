@@ -33,7 +33,6 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def executors(settings: Any) -> None:
-    """Give the project the executor `celery`."""
     settings.TENANTQUEUE = {**django_settings.TENANTQUEUE, "EXECUTORS": EXECUTORS}
 
 
@@ -118,7 +117,6 @@ def said_of(einfo: Any) -> str | None:
 
 
 def fail_in(name: str, kwargs: dict[str, Any]) -> None:
-    """Raise an error in the handler that the job names."""
     if kwargs.get("broken") == name:
         raise ZeroDivisionError(name)
 

@@ -380,12 +380,7 @@ def test_push_answers_with_the_job_and_stores_an_http_job(acme: Fireworq):
     answer = acme.ok("POST", "/job/test_job1", fields)
 
     job = Job.objects.get()
-    assert answer == {
-        "id": job.pk,
-        "queue_name": "test_queue1",
-        "category": "test_job1",
-        **fields,
-    }
+    assert answer == {"id": job.pk, "queue_name": "test_queue1", "category": "test_job1", **fields}
     assert (job.name, job.source_method, job.is_async) == ("test_job1", HTTP_JOB, True)
     assert (job.state, job.max_attempts, job.timeout_seconds) == ("scheduled", 4, 90.0)
     assert 299 < (job.run_at - job.created_at).total_seconds() < 301

@@ -493,10 +493,7 @@ def test_id_stays_the_same_over_attempts(endpoint: Endpoint):
 
 
 def test_tenant_may_have_hosts_of_its_own(endpoint: Endpoint, settings: Any):
-    settings.TENANTQUEUE = {
-        "HTTP_ALLOWED_HOSTS": [],
-        "HTTP_TENANT_HOSTS": f"{__name__}.hosts_of",
-    }
+    settings.TENANTQUEUE = {"HTTP_ALLOWED_HOSTS": [], "HTTP_TENANT_HOSTS": f"{__name__}.hosts_of"}
 
     states = [endpoint.send(tenant=tenant).state for tenant in ("open", "closed", "other")]
 

@@ -200,10 +200,7 @@ def test_alerts_fire_when_their_series_say_so(tmp_path: Path):
             {"state": "silent"},
             rules["WorkersAreSilent"]["annotations"]["summary"],
         ),
-        "SomethingIsWrong": (
-            {"condition": "task_paused"},
-            "The condition task_paused holds.",
-        ),
+        "SomethingIsWrong": ({"condition": "task_paused"}, "The condition task_paused holds."),
         "TaskFails": (
             {"task": "shop.tasks.pay"},
             "More than 10 % of the runs of shop.tasks.pay end in error.",

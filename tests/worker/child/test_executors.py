@@ -64,7 +64,6 @@ seen_by_retry_when: list[type[BaseException]] = []
 
 
 def note_and_refuse(error: BaseException) -> bool:
-    """Note the class of an error; no retry."""
     seen_by_retry_when.append(type(error))
     return False
 
@@ -78,7 +77,6 @@ async def cancel_itself() -> None:
 
 
 def backend_id() -> int:
-    """Return which server process this thread's connection has."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         return cursor.fetchone()[0]
