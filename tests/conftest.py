@@ -5,6 +5,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import environ
@@ -16,6 +17,7 @@ from django.test import TransactionTestCase
 from psycopg import sql
 
 from django_tenantqueue import features
+from django_tenantqueue.calls import sources
 from django_tenantqueue.features import Feature
 from example_project.postgres import database
 from tests.servers import SETTINGS
@@ -118,4 +120,21 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Feature], Non
         features._bound.cache_clear()
 
     yield install
+    features._bound.cache_clear()
+
+
+@pytest.fixture
+def own_tasks(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return the tasks of the process, which a test changes."""
+    tasks = dict(sources.registered_tasks())
+    monkeypatch.setattr(sources, "_tasks", tasks)
+    return tasks
+
+
+@pytest.fixture
+def core_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No feature, as in a project that installs the core alone."""
+    monkeypatch.setattr(features, "installed", tuple)
+    features._bound.cache_clear()
+    yield
     features._bound.cache_clear()

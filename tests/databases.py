@@ -38,11 +38,9 @@ def _ensure_connection(self: BaseDatabaseWrapper) -> None:
 
 
 def url_of_schema(url: str, database: str, schema: str) -> str:
-    """Return the URL of a schema in a database of the server of `url`."""
     options = f"options={quote(f'-c search_path={schema}')}"
     return urlsplit(url)._replace(path=f"/{database}", query=options).geturl()
 
 
 def settings_of(url: str) -> dict[str, Any]:
-    """Return the entry of DATABASES for a URL."""
     return environ.Env.db_url_config(url)

@@ -181,7 +181,6 @@ def make_worker(**columns: Any) -> Worker:
 
 
 def make_duty(name: str = "promote", **columns: Any) -> Duty:
-    """Insert what a duty of the maintenance did last."""
     values: dict[str, Any] = {
         "worker": "web-1",
         "ran_at": timezone.now(),
@@ -287,7 +286,6 @@ class FakeWorker:
         return jobs
 
     def claim_and_finish(self, room: int = 10) -> list[ClaimedJob]:
-        """Claim some and finish what was claimed; return it."""
         jobs = self.claim_some(room)
         self.finish(jobs)
         return jobs
@@ -337,7 +335,6 @@ class FakeWorker:
         return exchange_queries.exchange(self.db, self.id, finished=done).finished
 
     def finish_inside(self, jobs: Sequence[ClaimedJob]) -> None:
-        """Send the finish of claimed jobs inside an open transaction."""
         params = finish_queries.finish_params(
             self.id, [success(job) for job in sorted_by_id(jobs)], 10
         )
@@ -358,24 +355,16 @@ class FakeWorker:
         )
 
     def close(self) -> None:
-        """Close the connection."""
         self.db.close()
 
 
 def success(job: ClaimedJob, state: str = State.SUCCESS) -> Finished:
-    """Return the end of a run."""
     return Finished(job.id, job.claim_seq, State(state).value, 0.0)
 
 
 def sorted_by_id(jobs: Sequence[ClaimedJob]) -> list[ClaimedJob]:
     """Return jobs in the order in which their rows are locked."""
     return sorted(jobs, key=lambda job: job.id)
-
-
-def most_at_once(intervals: Iterable[tuple[Any, Any]]) -> int:
-    """Return how many of the half-open intervals overlap at most."""
-    changes = sorted(change for start, end in intervals for change in ((start, 1), (end, -1)))
-    return max(itertools.accumulate((change for _, change in changes), initial=0))
 
 
 def made_changes() -> list[tuple[str, dict[str, Any], dict[str, Any]]]:

@@ -7,7 +7,6 @@ from django.db.models import Model
 
 
 def models_of_ours() -> list[type[Model]]:
-    """Return all models of the package."""
     return [m for m in apps.get_models() if m._meta.app_label.startswith("tenantqueue")]
 
 
@@ -20,10 +19,8 @@ def model_of(name: str) -> type[Model]:
 
 
 def label_of(name: str) -> str:
-    """Return the label of the app of a model."""
     return model_of(name)._meta.app_label
 
 
 def admin_path(name: str) -> str:
-    """Return the address of the list of a model."""
     return f"/admin/{label_of(name)}/{name}/"

@@ -25,7 +25,6 @@ NEEDS = re.compile(r'^NEEDS = "(.*)"$', re.MULTILINE)
 
 
 def app_path(app: str) -> str:
-    """Return the name of an optional app in INSTALLED_APPS."""
     return f"django_tenantqueue.contrib.{app}"
 
 
@@ -44,13 +43,11 @@ def _declared(path: Path) -> set[str]:
 
 
 def installed_for(app: str) -> list[str]:
-    """Return an app, and those that it needs."""
     config = getattr(import_module(f"{app_path(app)}.apps"), f"{app.title()}Config")
     return [app, *(needed.rpartition(".")[2] for needed in config.needs)]
 
 
 def run(installed: list[str], *arguments: str) -> bool:
-    """Run tests with these optional apps; return whether all have passed."""
     print(f"\n=== {arguments[0]}, installed: {' '.join(installed) or 'the core'}", flush=True)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *arguments],

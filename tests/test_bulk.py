@@ -31,7 +31,6 @@ BATCH = 10
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a few jobs be more than a batch."""
     monkeypatch.setattr(bulk, "BATCH", BATCH)
 
 
@@ -60,7 +59,6 @@ def do(action: str, values: dict[str, Any] | None = None, **filters: str) -> Job
 
 
 def sees_acme(user: User) -> list[str]:
-    """Return the tenants that a user sees."""
     assert user.username == "anna"
     return ["acme"]
 
@@ -71,7 +69,6 @@ def run_bulk() -> Job:
 
 
 def paused_queue(tenant: str = "acme", name: str = "default") -> TenantQueue:
-    """Make a queue whose jobs no worker claims."""
     return make_queue(tenant, name, paused=True)
 
 
@@ -457,11 +454,7 @@ def test_only_what_the_user_may_see_is_changed() -> None:
     ],
 )
 def test_nothing_is_enqueued_when_something_is_wrong(
-    action: str,
-    filters: dict[str, str],
-    values: dict[str, Any],
-    error: type[Exception],
-    text: str,
+    action: str, filters: dict[str, str], values: dict[str, Any], error: type[Exception], text: str
 ) -> None:
     with pytest.raises(error, match=text):
         bulk.start(action, filters, values)

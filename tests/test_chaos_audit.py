@@ -27,10 +27,7 @@ def make_run(job: int = 1, claim_seq: int = 1, **columns: object) -> Run:
 
 def make_row(job: int = 1, **columns: object) -> JobRow:
     """Make a job that succeeded at once, claimed at 0.5 s and finished at 2.5 s."""
-    return replace(
-        JobRow(job, "plain", QUEUE, "success", 1, 1000, 1, at(0.5), at(2.5)),
-        **columns,
-    )
+    return replace(JobRow(job, "plain", QUEUE, "success", 1, 1000, 1, at(0.5), at(2.5)), **columns)
 
 
 def make_evidence(*rows: JobRow, runs: list[Run], **others: object) -> Evidence:
@@ -64,7 +61,6 @@ def rescued() -> Evidence:
 
 
 def poison(**columns: object) -> Evidence:
-    """Make the evidence of a poison job that took three processes with it."""
     row = make_row(
         kind="poison",
         state="error",
@@ -89,7 +85,6 @@ def poison(**columns: object) -> Evidence:
 
 
 def wrong(evidence: Evidence) -> list[str]:
-    """Return what the audit found wrong."""
     return [finding.what for finding in audit.audit(evidence) if not finding.ok]
 
 
@@ -102,10 +97,125 @@ def test_nothing_is_wrong_when_all_went_well(evidence: Evidence):
     assert wrong(evidence) == []
 
 
-def test_a_job_is_lost_when_it_has_no_row():
-    evidence = make_evidence(make_row(), runs=[make_run()], enqueued={1: "plain", 2: "plain"})
+def test_examples_name_what_was_found():
+    lost = make_evidence(make_row(), runs=[make_run()], enqueued={1: "plain", 2: "plain"})
+    strange = make_evidence(make_row(), runs=[make_run(process="strange", ended_at=None)])
 
-    assert audit.lost(evidence).examples == ("job 2",)
+    assert audit.lost(lost).examples == ("job 2",)
+    assert audit.unwatched(strange).examples == ("strange",)
+    assert audit.unended(strange).found == 1
+
+
+NO_POISON = make_row(state="error", errors=("builtins.ValueError",))
+DIED_ONCE = make_row(attempt=2, claim_seq=2, errors=(WORKER_DIED,))
+CUT = make_run(process="killed", ended_at=None)
+
+
+@pytest.mark.parametrize(
+    ("judge", "rows", "runs", "found"),
+    [
+        pytest.param(audit.doubled, [make_row(), make_row(state="running")], [], 1, id="two rows"),
+        pytest.param(audit.unfinished, [make_row(), make_row(state="running")], [], 1, id="open"),
+        pytest.param(audit.failed, [NO_POISON], [make_run()], 1, id="error is no poison"),
+        pytest.param(audit.unexplained, [NO_POISON], [make_run()], 1, id="error unexplained"),
+        pytest.param(
+            audit.overlapping,
+            [make_row()],
+            [make_run(), make_run(claim_seq=2, began_at=at(1.9), ended_at=at(4))],
+            1,
+            id="begins before the other ends",
+        ),
+        pytest.param(
+            audit.overlapping,
+            [make_row()],
+            [
+                make_run(ended_at=at(9)),
+                make_run(claim_seq=2, began_at=at(2), ended_at=at(3)),
+                make_run(claim_seq=3, began_at=at(4), ended_at=at(5)),
+            ],
+            2,
+            id="long run covers two",
+        ),
+        pytest.param(
+            audit.overlapping,
+            [make_row()],
+            [CUT, make_run(claim_seq=2, began_at=at(2.99), ended_at=at(5))],
+            1,
+            id="before the cut process was seen alive last",
+        ),
+        pytest.param(
+            audit.overlapping,
+            [make_row()],
+            [CUT, make_run(claim_seq=2, began_at=at(3.01), ended_at=at(5))],
+            0,
+            id="after the cut process was seen alive last",
+        ),
+        pytest.param(  # its run was silent from 1 s to 8 s, and then wrote its end
+            audit.overlapping,
+            [make_row()],
+            [make_run(ended_at=at(8)), make_run(claim_seq=2, began_at=at(6), ended_at=at(7))],
+            1,
+            id="stopped process keeps its job",
+        ),
+        pytest.param(
+            audit.repeated,
+            [make_row()],
+            [make_run(), make_run(began_at=at(2), ended_at=at(3))],
+            1,
+            id="claim begun twice",
+        ),
+        pytest.param(
+            audit.late, [make_row()], [make_run(claimed_at=None)], 1, id="lost before it began"
+        ),
+        pytest.param(
+            audit.late, [make_row()], [replace(CUT, claimed_at=None)], 0, id="of a dying process"
+        ),
+        pytest.param(
+            audit.unended, [make_row()], [make_run(ended_at=None)], 1, id="no end, process lives"
+        ),
+        pytest.param(audit.unrun, [make_row()], [make_run(ended_at=None)], 1, id="no end, success"),
+        pytest.param(audit.unrun, [make_row(claim_seq=2)], [make_run()], 1, id="another's success"),
+        pytest.param(
+            audit.miscounted, [make_row(attempt=2)], [make_run()], 1, id="attempt without error"
+        ),
+        pytest.param(
+            audit.overrun,
+            [make_row(claim_seq=2, attempt=1)],
+            [make_run(), make_run(claim_seq=2, began_at=at(2), ended_at=at(3))],
+            1,
+            id="run not counted",
+        ),
+        pytest.param(
+            audit.overrun,
+            [make_row(claim_seq=2, attempt=1)],
+            [CUT, make_run(claim_seq=2, began_at=at(4))],
+            0,
+            id="uncounted, its process died of another",
+        ),
+        pytest.param(
+            audit.overcharged,
+            [DIED_ONCE],
+            [replace(CUT, began_at=at(-60), ended_at=at(-59)), make_run(claim_seq=2)],
+            1,
+            id="no process of the job died",
+        ),
+        pytest.param(
+            audit.overcharged, [DIED_ONCE], [make_run(claim_seq=2)], 0, id="claim not seen to begin"
+        ),
+        *(
+            pytest.param(
+                audit.unexplained,
+                [make_row(kind=kind, attempt=2, errors=("django.db.utils.OperationalError",))],
+                [],
+                found,
+                id=f"connection lost, {kind}",
+            )
+            for kind, found in (("atomic", 0), ("plain", 1))
+        ),
+    ],
+)
+def test_rows_and_runs_are_judged(judge, rows: list[JobRow], runs: list[Run], found: int):
+    assert judge(make_evidence(*rows, runs=runs)).found == found
 
 
 def test_a_job_is_uninvited_when_its_enqueue_was_rolled_back():
@@ -114,19 +224,14 @@ def test_a_job_is_uninvited_when_its_enqueue_was_rolled_back():
     assert audit.uninvited(evidence).found == 1
 
 
-def test_a_job_is_doubled_when_two_leaves_hold_it():
-    evidence = make_evidence(make_row(), make_row(state="running"), runs=[make_run()])
+@pytest.mark.parametrize(
+    ("kind", "effects", "found"),
+    [("atomic", 1, 0), ("atomic", 0, 1), ("atomic", 2, 1), ("plain", 0, 0), ("plain", 1, 1)],
+)
+def test_rows_of_an_atomic_job_are_counted(kind: str, effects: int, found: int):
+    evidence = make_evidence(make_row(kind=kind), runs=[make_run()], effects={1: effects})
 
-    assert audit.doubled(evidence).found == 1
-    assert audit.unfinished(evidence).found == 1
-
-
-def test_an_error_is_wrong_when_the_job_is_no_poison():
-    row = make_row(state="error", errors=("builtins.ValueError",))
-    evidence = make_evidence(row, runs=[make_run()])
-
-    assert audit.failed(evidence).found == 1
-    assert audit.unexplained(evidence).found == 1
+    assert audit.miswritten(evidence).found == found
 
 
 @pytest.mark.parametrize(
@@ -144,76 +249,6 @@ def test_poison_is_wrong_when_it_ended_otherwise(columns: dict[str, object]):
 
 def test_poison_is_wrong_when_it_is_lost():
     assert not audit.poisoned(replace(poison(), rows=[])).ok
-
-
-def test_a_job_is_in_two_hands_when_a_run_begins_before_the_other_ends():
-    runs = [make_run(), make_run(claim_seq=2, began_at=at(1.9), ended_at=at(4))]
-
-    assert audit.overlapping(make_evidence(make_row(), runs=runs)).found == 1
-
-
-def test_a_job_is_in_two_hands_when_a_long_run_covers_two():
-    runs = [
-        make_run(ended_at=at(9)),
-        make_run(claim_seq=2, began_at=at(2), ended_at=at(3)),
-        make_run(claim_seq=3, began_at=at(4), ended_at=at(5)),
-    ]
-
-    assert audit.overlapping(make_evidence(make_row(), runs=runs)).found == 2
-
-
-def test_a_cut_run_goes_on_until_its_process_was_seen_alive_last():
-    before, after = (
-        [
-            make_run(process="killed", ended_at=None),
-            make_run(claim_seq=2, began_at=at(moment), ended_at=at(5)),
-        ]
-        for moment in (2.99, 3.01)
-    )
-
-    assert audit.overlapping(make_evidence(make_row(), runs=before)).found == 1
-    assert audit.overlapping(make_evidence(make_row(), runs=after)).found == 0
-
-
-def test_a_stopped_process_keeps_its_job():
-    # its run was silent from 1 s to 8 s, and then wrote its end
-    runs = [make_run(ended_at=at(8)), make_run(claim_seq=2, began_at=at(6), ended_at=at(7))]
-
-    assert audit.overlapping(make_evidence(make_row(), runs=runs)).found == 1
-
-
-def test_a_claim_is_wrong_when_it_was_begun_twice():
-    runs = [make_run(), make_run(began_at=at(2), ended_at=at(3))]
-
-    assert audit.repeated(make_evidence(make_row(), runs=runs)).found == 1
-
-
-def test_a_run_is_wrong_when_its_claim_was_lost_before_it_began():
-    living = make_run(claimed_at=None)
-    dying = make_run(claimed_at=None, process="killed", ended_at=None)
-
-    assert audit.late(make_evidence(make_row(), runs=[living])).found == 1
-    assert audit.late(make_evidence(make_row(), runs=[dying])).found == 0
-
-
-def test_a_process_is_named_when_nobody_watched_it():
-    evidence = make_evidence(make_row(), runs=[make_run(process="strange", ended_at=None)])
-
-    assert audit.unwatched(evidence).examples == ("strange",)
-    assert audit.unended(evidence).found == 1
-
-
-def test_a_run_without_an_end_is_wrong_when_its_process_lives():
-    evidence = make_evidence(make_row(), runs=[make_run(ended_at=None)])
-
-    assert audit.unended(evidence).found == 1
-    assert audit.unrun(evidence).found == 1
-
-
-def test_a_success_is_wrong_when_another_claim_has_earned_it():
-    evidence = make_evidence(make_row(claim_seq=2), runs=[make_run()])
-
-    assert audit.unrun(evidence).found == 1
 
 
 def test_a_claim_is_over_the_slots_when_another_job_has_them():
@@ -257,55 +292,6 @@ def test_a_claim_holds_its_slot_until_the_finish_when_it_was_the_last():
     runs = [make_run(1), make_run(2, claimed_at=at(3), began_at=at(3), ended_at=at(3.5))]
 
     assert slots.over_slots_by_runs(make_evidence(*rows, runs=runs)).found == 1
-
-
-@pytest.mark.parametrize(
-    ("kind", "effects", "found"),
-    [("atomic", 1, 0), ("atomic", 0, 1), ("atomic", 2, 1), ("plain", 0, 0), ("plain", 1, 1)],
-)
-def test_rows_of_an_atomic_job_are_counted(kind: str, effects: int, found: int):
-    evidence = make_evidence(make_row(kind=kind), runs=[make_run()], effects={1: effects})
-
-    assert audit.miswritten(evidence).found == found
-
-
-def test_an_attempt_is_wrong_when_it_left_no_error():
-    assert audit.miscounted(make_evidence(make_row(attempt=2), runs=[make_run()])).found == 1
-
-
-def test_runs_are_wrong_when_they_were_not_counted():
-    runs = [make_run(), make_run(claim_seq=2, began_at=at(2), ended_at=at(3))]
-    rows = make_row(claim_seq=2, attempt=1)
-
-    assert audit.overrun(make_evidence(rows, runs=runs)).found == 1
-
-
-def test_a_run_may_be_uncounted_when_its_process_died_of_another():
-    runs = [make_run(process="killed", ended_at=None), make_run(claim_seq=2, began_at=at(4))]
-    rows = make_row(claim_seq=2, attempt=1)
-
-    assert audit.overrun(make_evidence(rows, runs=runs)).found == 0
-
-
-def test_a_death_is_charged_wrongly_when_no_process_of_the_job_died():
-    row = make_row(attempt=2, claim_seq=2, errors=(WORKER_DIED,))
-    long_ago = make_run(process="killed", began_at=at(-60), ended_at=at(-59))
-    runs = [long_ago, make_run(claim_seq=2)]
-
-    assert audit.overcharged(make_evidence(row, runs=runs)).found == 1
-
-
-def test_a_death_may_be_charged_when_a_claim_was_never_seen_to_begin():
-    row = make_row(attempt=2, claim_seq=2, errors=(WORKER_DIED,))
-
-    assert audit.overcharged(make_evidence(row, runs=[make_run(claim_seq=2)])).found == 0
-
-
-@pytest.mark.parametrize(("kind", "found"), [("atomic", 0), ("plain", 1)])
-def test_a_lost_connection_explains_errors_of_atomic_jobs_only(kind: str, found: int):
-    row = make_row(kind=kind, attempt=2, errors=("django.db.utils.OperationalError",))
-
-    assert audit.unexplained(make_evidence(row, runs=[])).found == found
 
 
 def test_the_fleet_is_judged_too():

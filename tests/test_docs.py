@@ -116,7 +116,6 @@ MEMBER = type(vars(RunningJob)["tenant"])
 
 @cache
 def text_of(page: str) -> str:
-    """Return a page's Markdown."""
     return (DOCS / page).read_text()
 
 

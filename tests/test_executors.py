@@ -35,7 +35,6 @@ class Broker(RemoteExecutor):
             raise ConnectionError("no broker yet")
 
     def send_jobs(self, *ids: int) -> None:
-        """Send jobs of these ids one after another."""
         for number in ids:
             before = len(self.messages)
             self.submit([job(number)])
@@ -44,14 +43,12 @@ class Broker(RemoteExecutor):
 
 
 def job(number: int) -> Any:
-    """Stand for a job that was claimed."""
     claimed = SimpleNamespace(claim_seq=1, timeout_seconds=None, hard_timeout_seconds=None)
     return SimpleNamespace(id=number, claimed=claimed)
 
 
 @pytest.fixture
 def broker() -> Iterator[Broker]:
-    """Yield an executor whose thread sends."""
     made = Broker()
     made.start(1, lambda running: made.given_back.append(running.id))
     yield made
@@ -60,7 +57,6 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> float:
-    """Return a time at which each message has waited for long."""
     return executors.time.monotonic() + 3 * executors.RESEND_SECONDS
 
 

@@ -202,7 +202,6 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 
 def write(page: str, shop: ModuleType) -> dict[str, Any]:
-    """Run what the page says to write, and the jobs."""
     for each in snippets(page):
         if not each.wrote:
             exec(compile(each.code, f"{page}.md, {each.section}", "exec"), vars(shop))

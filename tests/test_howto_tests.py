@@ -50,7 +50,6 @@ urlpatterns = [path("reports/order/", order), path("partners/call/", call)]
 
 @pytest.fixture
 def shop(monkeypatch):
-    """Be a project with tasks."""
     before = dict(registered_tasks())
     tasks = ModuleType("shop.tasks")
     monkeypatch.setitem(sys.modules, "shop", ModuleType("shop"))

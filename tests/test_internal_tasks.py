@@ -66,7 +66,6 @@ REFUSED = "is a part of django_tenantqueue itself"
 
 
 def sees_acme(user: Any) -> list[str] | None:
-    """Return the tenants of a user of these tests."""
     return None if user.is_superuser else ["acme"]
 
 

@@ -18,24 +18,18 @@ def test_nothing_overlaps_when_there_are_no_intervals():
     assert breaches([], 0) == []
 
 
-def test_touching_intervals_do_not_overlap_when_one_begins_where_another_ends():
-    assert most_at_once([(0, 5), (5, 9), (9, 12)]) == 1
-
-
-def test_all_are_counted_when_they_begin_together():
-    assert most_at_once([(3, 4), (3, 9), (3, 5)]) == 3
-
-
-def test_ends_go_before_starts_when_both_fall_together_many_times():
-    assert most_at_once([(0, 5), (0, 5), (5, 7), (5, 7)]) == 2
-
-
-def test_an_empty_interval_covers_nothing_when_others_are_open():
-    assert most_at_once([(0, 9), (5, 5), (4, 4)]) == 1
-
-
-def test_a_nested_interval_is_counted_when_it_lies_inside():
-    assert most_at_once([(0, 100), (10, 90), (20, 30), (40, 50)]) == 3
+@pytest.mark.parametrize(
+    ("intervals", "most"),
+    [
+        pytest.param([(0, 5), (5, 9), (9, 12)], 1, id="touching"),
+        pytest.param([(3, 4), (3, 9), (3, 5)], 3, id="begin together"),
+        pytest.param([(0, 5), (0, 5), (5, 7), (5, 7)], 2, id="end where others begin"),
+        pytest.param([(0, 9), (5, 5), (4, 4)], 1, id="empty"),
+        pytest.param([(0, 100), (10, 90), (20, 30), (40, 50)], 3, id="nested"),
+    ],
+)
+def test_most_at_once_is_counted(intervals, most):
+    assert most_at_once(intervals) == most
 
 
 def test_a_backward_interval_is_refused():
@@ -57,18 +51,14 @@ def test_breach_names_moment_and_count_when_one_too_many_starts():
     assert breaches([(0, 10), (1, 10), (2, 10)], 2) == [Breach(at=2, count=3, allowed=2)]
 
 
-def test_running_ones_are_no_breach_when_the_limit_falls_below_them():
+@pytest.mark.parametrize(
+    ("start", "found"), [(2, []), (6, [Breach(at=6, count=3, allowed=1)])], ids=["before", "after"]
+)
+def test_a_start_is_a_breach_when_it_comes_after_the_limit_was_lowered(start, found):
     limits = Limits(3)
     limits.change(1, before=5, after=6)
 
-    assert breaches([(0, 10), (1, 10), (2, 10)], limits) == []
-
-
-def test_a_start_is_a_breach_when_the_lowered_limit_is_reached():
-    limits = Limits(3)
-    limits.change(1, before=5, after=6)
-
-    assert breaches([(0, 10), (1, 10), (6, 10)], limits) == [Breach(at=6, count=3, allowed=1)]
+    assert breaches([(0, 10), (1, 10), (start, 10)], limits) == found
 
 
 def test_the_larger_limit_counts_while_an_edit_is_under_way():

@@ -79,26 +79,21 @@ class Machine(RuleBasedStateMachine):
         self.claimers = {worker: Claimer(worker) for worker in WORKERS}
 
     def teardown(self) -> None:
-        """Undo all."""
         transaction.savepoint_rollback(self.savepoint)
 
     @initialize(slots=st.lists(st.integers(0, 3), min_size=3, max_size=3))
     def make_queues(self, slots: list[int]) -> None:
-        """Make the queues."""
         self.queues = {make_queue(num_slots=count).pk: ModelQueue(count) for count in slots}
 
     def draw(self, data: st.DataObject, *states: str) -> tuple[int, ModelJob]:
-        """Draw a job in one of these states."""
         wanted = [job_id for job_id, job in self.jobs.items() if job.state in states]
         job_id = data.draw(st.sampled_from(sorted(wanted)))
         return job_id, self.jobs[job_id]
 
     def has(self, *states: str) -> bool:
-        """Say whether a job is in one of these states."""
         return any(job.state in states for job in self.jobs.values())
 
     def taken(self, queue: int) -> int:
-        """Count the slots of a queue that are taken."""
         return sum(job.queue == queue and job.state in ACTIVE for job in self.jobs.values())
 
     def claimable(self) -> list[tuple[int, int]]:
@@ -112,7 +107,6 @@ class Machine(RuleBasedStateMachine):
 
     @rule(data=st.data(), priority=st.sampled_from(PRIORITIES), most=st.integers(1, 3))
     def enqueue(self, data: st.DataObject, priority: int, most: int) -> None:
-        """Insert one or two jobs."""
         queue = data.draw(st.sampled_from(sorted(self.queues)))
         for job_id in make_jobs(queue, 2, priority=priority, max_attempts=most):
             self.jobs[job_id] = ModelJob(queue, priority, most)
@@ -157,7 +151,6 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.has(*ACTIVE))
     @rule(data=st.data(), state=st.sampled_from(["success", "error", "cancelled"]))
     def finish(self, data: st.DataObject, state: str) -> None:
-        """End a run."""
         job_id, job = self.draw(data, *ACTIVE)
         done = Finished(job_id, job.claim_seq, state, 0.0)
         answer = exchange_queries.exchange_in_transaction(
@@ -169,7 +162,6 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.has(*ACTIVE))
     @rule(data=st.data(), delay=st.sampled_from([0.0, 1000.0]))
     def fail(self, data: st.DataObject, delay: float) -> None:
-        """Fail a run that may be repeated."""
         job_id, job = self.draw(data, *ACTIVE)
         if job.attempt >= job.max_attempts:
             return
@@ -183,7 +175,6 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.has(*ACTIVE))
     @rule(data=st.data())
     def give_back(self, data: st.DataObject) -> None:
-        """Give a claim back, uncounted."""
         job_id, job = self.draw(data, *ACTIVE)
         claim = (job_id, job.claim_seq)
         assert finish_queries.return_jobs(connection.connection, job.worker or 0, [claim]) == {
@@ -195,7 +186,6 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.has(*ACTIVE))
     @rule(data=st.data())
     def record(self, data: st.DataObject) -> None:
-        """Write that a run goes on."""
         job_id, job = self.draw(data, *ACTIVE)
         runs = [RunRecord(job_id, job.claim_seq, 0.1, None)]
         assert finish_queries.record_runs(connection.connection, job.worker or 0, runs) == {job_id}
@@ -244,7 +234,6 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.has("scheduled"))
     @rule()
     def promote(self) -> None:
-        """Let the time come for all that is scheduled."""
         promote_jobs("default", most=1000, now=timezone.now() + timedelta(days=1))
         for job in self.jobs.values():
             if job.state == "scheduled":
@@ -263,7 +252,6 @@ class Machine(RuleBasedStateMachine):
 
     @rule(data=st.data(), slots=st.integers(0, 3), paused=st.booleans())
     def tune(self, data: st.DataObject, slots: int, paused: bool) -> None:
-        """Change a queue."""
         queue = data.draw(st.sampled_from(sorted(self.queues)))
         control.tune_queue(queue, num_slots=slots, paused=paused)
         self.queues[queue] = ModelQueue(slots, paused)

@@ -155,11 +155,7 @@ class InsideATestCase(TestCase):
         assert Effect.objects.count() == 1
 
     def test_next_job_runs_when_a_task_violates_a_constraint(self):
-        for failing in (
-            adds_twice.using(labels=["plain"]),
-            adds_twice_async,
-            adds_twice_atomic,
-        ):
+        for failing in (adds_twice.using(labels=["plain"]), adds_twice_async, adds_twice_atomic):
             with self.subTest(task=failing):
                 failing.delay()
                 noop.delay()

@@ -45,7 +45,6 @@ class Message:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What the code asks for."""
         return self.context, self.id, self.plural
 
 

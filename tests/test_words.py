@@ -150,15 +150,27 @@ def test_method_of_another_system_is_answered_with_ours(name):
     assert not hasattr(noop, name)
 
 
-@pytest.mark.parametrize("name", sorted(foreign.JOB))
-def test_attribute_of_a_result_elsewhere_is_answered_with_ours(name):
-    job = noop.delay()
+@pytest.mark.parametrize(
+    ("kind", "make", "known"),
+    [
+        ("Job", noop.delay, foreign.JOB),
+        ("Group", lambda: group([noop.call()]), foreign.GROUP),
+        ("Monitor", lambda: group([noop.call()]).delay(), foreign.MONITOR),
+        ("Call", noop.call, foreign.CALL),
+    ],
+)
+def test_name_of_another_system_is_answered_with_ours(kind, make, known):
+    made = make()
 
-    with pytest.raises(AttributeError, match=f"Job has no {name!r}: use ") as caught:
-        getattr(job, name)
-    assert foreign.JOB[name] in str(caught.value)
+    for name, instead in known.items():
+        with pytest.raises(AttributeError, match=f"{kind} has no {name!r}: use ") as caught:
+            getattr(made, name)
+        assert instead in str(caught.value)
+
+
+def test_unknown_attribute_of_a_job_is_told_as_python_tells_it():
     with pytest.raises(AttributeError, match="'Job' object has no attribute 'staet'"):
-        job.staet  # type: ignore[attr-defined] # noqa: B018
+        noop.delay().staet  # type: ignore[attr-defined] # noqa: B018
 
 
 @task
@@ -191,27 +203,6 @@ def test_import_of_an_unknown_name_is_told_as_python_tells_it():
     with pytest.raises(ImportError, match="cannot import name 'tsak' from 'django_tenantqueue'"):
         exec("from django_tenantqueue import tsak")
     assert not hasattr(django_tenantqueue, "tsak")
-
-
-@pytest.mark.parametrize("name", sorted(foreign.GROUP))
-def test_method_of_a_group_elsewhere_is_answered_with_ours(name):
-    with pytest.raises(AttributeError, match=f"Group has no {name!r}: use ") as caught:
-        getattr(group([noop.call()]), name)
-    assert foreign.GROUP[name] in str(caught.value)
-
-
-@pytest.mark.parametrize("name", sorted(foreign.MONITOR))
-def test_result_of_a_group_elsewhere_is_answered_with_ours(name):
-    with pytest.raises(AttributeError, match=f"Monitor has no {name!r}: use ") as caught:
-        getattr(group([noop.call()]).delay(), name)
-    assert foreign.MONITOR[name] in str(caught.value)
-
-
-@pytest.mark.parametrize("name", sorted(foreign.CALL))
-def test_method_of_a_signature_elsewhere_is_answered_with_ours(name):
-    with pytest.raises(AttributeError, match=f"Call has no {name!r}: use ") as caught:
-        getattr(noop.call(), name)
-    assert foreign.CALL[name] in str(caught.value)
 
 
 def test_group_that_is_called_names_delay():
@@ -285,22 +276,21 @@ def test_task_with_self_names_the_running_job():
         delay(Report.objects.create(title="x")).execute(1, 2, 3)
 
 
-@pytest.mark.parametrize("name", ["countdown", "eta", "run_at"])
-def test_group_that_should_start_later_says_how(name):
-    with pytest.raises(InvalidOption, match="enqueue a task with run_at=… that enqueues the group"):
-        group([noop.call()]).using(**{name: 5})
-
-
-@pytest.mark.parametrize("name", ["then", "on_end", "on_done", "link_error"])
-def test_group_that_should_be_followed_says_how(name):
-    with pytest.raises(InvalidOption, match=rf"{name}=…: group\(…\)\.delay\(on_done=…\)"):
-        group([noop.call()]).using(**{name: noop.call()})
-
-
-@pytest.mark.parametrize("name", ["expires_at", "max_attempts", "labels"])
-def test_group_names_the_calls_for_their_options(name):
-    with pytest.raises(InvalidOption, match=rf"each call: group\(\[task\.using\({name}=…\)\.call"):
-        group([noop.call()]).using(**{name: 5})
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("countdown", "eta", "run_at"), "enqueue a task with run_at=… that enqueues the group"),
+        (("then", "on_end", "on_done", "link_error"), r"{}=…: group\(…\)\.delay\(on_done=…\)"),
+        (
+            ("expires_at", "max_attempts", "labels"),
+            r"each call: group\(\[task\.using\({}=…\)\.call",
+        ),
+    ],
+)
+def test_option_that_a_group_has_not_says_how(names, said):
+    for name in names:
+        with pytest.raises(InvalidOption, match=said.format(name)):
+            group([noop.call()]).using(**{name: 5})
 
 
 def test_callback_of_a_group_is_named():
@@ -317,10 +307,19 @@ def test_group_behind_a_job_is_answered_with_a_task():
         group([group([noop.call()])]).delay()
 
 
-@pytest.mark.parametrize("wait", [60, 0, timedelta(minutes=1)])
-def test_retry_names_its_time(wait):
-    with pytest.raises(TypeError, match=r"Retry\(.*\): use after="):
-        Retry(wait)
+@pytest.mark.parametrize(
+    ("positional", "named", "said"),
+    [
+        *(((wait,), {}, r"Retry\(.*\): use after=") for wait in (60, 0, timedelta(minutes=1))),
+        *(
+            ((), {name: 1}, rf"Retry\({name}=…\): use raise Retry\(after=seconds\)")
+            for name in ("exc", "countdown")
+        ),
+    ],
+)
+def test_retry_names_its_time(positional, named, said):
+    with pytest.raises(TypeError, match=said):
+        Retry(*positional, **named)
     assert str(Retry(ValueError("busy"))) == "busy"  # type: ignore[arg-type]
 
 
@@ -328,12 +327,6 @@ def test_retry_names_its_time(wait):
 def test_import_of_an_exception_names_its_module(name):
     with pytest.raises(ImportError, match=f"'{name}': it is in django_tenantqueue.exceptions"):
         exec(f"from django_tenantqueue import {name}")
-
-
-@pytest.mark.parametrize("name", ["exc", "countdown"])
-def test_retry_of_celery_is_answered_with_ours(name):
-    with pytest.raises(TypeError, match=rf"Retry\({name}=…\): use raise Retry\(after=seconds\)"):
-        Retry(**{name: 1})
 
 
 class Hooks:

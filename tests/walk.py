@@ -19,10 +19,7 @@ from django.urls import reverse
 from tests.site import models_of_ours
 from tests.testapp.tasks import noop
 
-VALUES: dict[str, list[Any]] = {
-    "form": ["csv"],
-    "part": ["arguments", "result", "errors"],
-}
+VALUES: dict[str, list[Any]] = {"form": ["csv"], "part": ["arguments", "result", "errors"]}
 """What the addresses of pages take, apart from rows."""
 QUERIES: dict[str, list[str]] = {
     "preview": ["cron=*+*+*+*+*"],
@@ -38,7 +35,6 @@ REFUSED = (403, 404, 405)
 
 
 def listed() -> list[type[Model]]:
-    """Return the models of the package that the admin lists."""
     return [model for model in models_of_ours() if model in admin.site._registry]
 
 
@@ -53,7 +49,6 @@ class Forms(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an input."""
         self._forms += tag == "form"
         if tag in ("input", "select", "button", "textarea"):
             has = dict(attrs)
@@ -63,7 +58,6 @@ class Forms(HTMLParser):
                 self.idle.append(name)
 
     def handle_endtag(self, tag: str) -> None:
-        """Note the end of a form."""
         self._forms -= tag == "form"
 
 

@@ -60,7 +60,6 @@ class ForkedProcess:
         return code
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal, unless it has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
@@ -106,13 +105,11 @@ class Zygote:
         return ForkedProcess(int(receive(line)), line)
 
     def close(self) -> None:
-        """End it."""
         self._control.close()
         self._process.wait(10.0)
 
 
 def receive(line: socket.socket) -> bytes:
-    """Return what the zygote tells."""
     told = line.recv(MOST_BYTES)
     assert told, "the zygote has ended"
     return told

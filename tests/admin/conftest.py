@@ -15,7 +15,6 @@ from tests.site import label_of
 
 
 def url_of(model: str, page: str, *args: object) -> str:
-    """Return the address of an admin page of one of our models."""
     return reverse(f"admin:{label_of(model)}_{model}_{page}", args=args)
 
 

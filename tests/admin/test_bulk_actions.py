@@ -29,7 +29,6 @@ ANSWER = "This job does it."
 
 
 def ask(client: Client, action: str, **filters: str) -> HttpResponse:
-    """Choose an action for all jobs that match."""
     data = {"action": action, "_selected_action": ["1"], "index": "0", "select_across": "1"}
     return client.post(f"{LIST}?{urlencode(filters)}", data, follow=True)
 

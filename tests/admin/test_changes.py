@@ -27,7 +27,6 @@ EVIL = "<script>alert(1)</script>&'\""
 
 
 def make_change(**columns: Any) -> Change:
-    """Make an entry."""
     values = {"source": "code", "action": "tune", "object_kind": "queue", "object_ids": [1]}
     return Change.objects.create(**{**values, **columns})
 

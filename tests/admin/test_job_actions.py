@@ -25,7 +25,6 @@ LIST = "/admin/tenantqueue/job/"
 
 
 def act(client: Client, action: str, ids: list[int], query: str = "", **more: Any) -> HttpResponse:
-    """Run an action of the list on some jobs."""
     data = {"action": action, "_selected_action": ids, "index": "0", **more}
     response = client.post(f"{LIST}?{query}", data, follow=True)
     return say_yes(client, response) if action == "cancel_selected" else response

@@ -23,7 +23,6 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def job() -> Job:
-    """Return a job that belongs to a row of each kind."""
     gate = {"tenant": "acme", "key": "ledger", "gate_key": "acme/ledger"}
     Session.objects.create(kind="serial", **gate)
     UserCap.objects.create(kind="user", **gate)

@@ -36,7 +36,6 @@ def page(response: object) -> str:
 
 
 def link(response: object, label: str) -> str | None:
-    """Return the query string of a link of the paginator."""
     found = re.search(rf'<a [^>]*href="\?([^"]*)"[^>]*>[^<]*{label}', page(response))
     return html.unescape(found[1]) if found else None
 
@@ -249,7 +248,6 @@ def test_rows_tell_what_happened(admin_client: Client) -> None:
 
 
 def row(client: Client, query: str = "") -> str:
-    """Return the text of the first row."""
     body = page(client.get(f"{LIST}?{query}")).split("<tbody>")[1].split("</tr>")[0]
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
@@ -305,7 +303,6 @@ def test_row_of_a_held_job_names_its_gate(
 
 
 def counts(client: Client, query: str = "") -> dict[str, str]:
-    """Return the counts beside the states of the filter."""
     found = re.findall(
         r'class="tq-count" data-of="(\w+)">([^<]*)<', page(client.get(f"{LIST}?{query}"))
     )

@@ -28,7 +28,6 @@ def change_page(obj: Report | Plain, site: str = "office") -> str:
 
 
 def of(obj: Report | Plain, **columns: Any) -> dict[str, Any]:
-    """Return the columns that make a job one of an object."""
     return {"source_type": obj._meta.label_lower, "source_id": str(obj.pk), **columns}
 
 

@@ -49,7 +49,6 @@ def columns_of(model: str, path: str = "", depth: int = 2) -> Iterator[str]:
 
 
 def offered_by(model: str) -> set[str]:
-    """Return the parameters of the filters of a list."""
     found = set()
     for item in admin.site.get_model_admin(model_of(model)).list_filter:
         if isinstance(item, str):

@@ -32,7 +32,6 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 def start(count: int = 10, failing: int = 0, **options: Any) -> ConcurrentJobMonitor:
-    """Start a monitor whose first details fail."""
     details = [
         *(fail.using(max_attempts=1).call() for _ in range(failing)),
         *(noop.call() for _ in range(count - failing)),

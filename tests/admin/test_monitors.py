@@ -25,7 +25,6 @@ LIST = "/admin/tenantqueue/concurrentjobmonitor/"
 
 
 def start(count: int = 10, failing: int = 0, **options: Any) -> ConcurrentJobMonitor:
-    """Start a monitor."""
     details = [
         *(fail.using(max_attempts=1).call() for _ in range(failing)),
         *(noop.call() for _ in range(count - failing)),

@@ -29,7 +29,6 @@ LIST = "/admin/tenantqueue/tenantqueue/"
 
 
 def show(client: Client, address: str = LIST) -> dict[str, Any]:
-    """Return the fields that a page shows to an operator."""
     response = client.get(address)
     assert response.status_code == 200
     return form_values(response, "form-TOTAL_FORMS" if address == LIST else "num_slots")

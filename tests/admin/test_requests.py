@@ -31,7 +31,6 @@ FORMS = ("csv", "jsonl")
 
 @pytest.fixture
 def rows(db: None) -> Rows:
-    """A row of each kind."""
     make_worker()
     make_duty()
     return fill(OURS)
@@ -50,7 +49,6 @@ def downloads(rows: Rows) -> Iterator[str]:
 
 
 def pages(rows: Rows) -> Iterator[str]:
-    """Yield every page and fragment of the admin."""
     yield reverse("admin:app_list", args=["tenantqueue"])
     yield reverse("admin:tenantqueue_overview")
     yield reverse("admin:tenantqueue_failures")
@@ -68,7 +66,6 @@ def pages(rows: Rows) -> Iterator[str]:
 
 
 def stored() -> str:
-    """Return all rows of the app."""
     models = [model for model in models_of_ours() if _has_rows(model)]
     return "\n".join(
         serializers.serialize("json", model.objects.order_by("pk")) for model in models

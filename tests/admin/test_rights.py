@@ -123,7 +123,6 @@ KINDS: dict[str, tuple[str, ...] | None] = {
 
 
 def sees_nothing_of_theirs(user: User) -> list[str] | None:
-    """Return the tenants of a user of these tests."""
     return ["acme"] if user.username == "limited" else None
 
 
@@ -135,7 +134,6 @@ ADMINS = {
 
 
 def ways_of(site: Any) -> set[str]:
-    """Return the ways in that the admin class of a model has."""
     names = [pattern.name or "" for pattern in site.get_urls()]
     label = f"{site.opts.app_label}_"
     prefix = f"{label}{site.opts.model_name}_"
@@ -199,7 +197,6 @@ def rows(db: None) -> dict[str, int]:
 
 
 def log_in(kind: str) -> Client:
-    """Return the client of a kind of user."""
     client, names = Client(), KINDS[kind]
     if names is None:
         return client
@@ -346,7 +343,6 @@ def words_of(needs: frozenset[str]) -> str:
 
 
 def row_of(model: str) -> str:
-    """Return the row of the documentation for a model."""
     ways = TABLE[model]
     own: dict[str, list[str]] = {}
     for way in sorted(set(ways) - set(READ_ONLY)):

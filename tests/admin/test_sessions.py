@@ -27,7 +27,6 @@ CAPS = "/admin/tenantqueue/usercap/"
 
 
 def enqueue(count: int = 3, **options: Any) -> list[Job]:
-    """Enqueue jobs of one session and let the first through."""
     jobs = [noop.using(session="s", tenant="acme", **options).delay() for _ in range(count)]
     run_commit_hooks("default")
     return jobs

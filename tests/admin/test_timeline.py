@@ -84,7 +84,6 @@ def test_clock_behind_the_database(now: float) -> None:
 
 
 def failed(end: float, seconds: float, attempt: int = 1) -> dict[str, Any]:
-    """Return the error of an attempt that ran for some seconds."""
     return {"at": at(end).isoformat(), "attempt": attempt, "class": "Boom", "seconds": seconds}
 
 

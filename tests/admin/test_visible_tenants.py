@@ -726,7 +726,6 @@ def test_jobs_of_an_object_are_those_of_the_tenant(
 
 
 def only_ours(user: Any) -> tuple[str, ...]:
-    """Return the tenants of anybody."""
     return (OURS,)
 
 

@@ -24,7 +24,6 @@ LIST = "/admin/tenantqueue/worker/"
 
 
 def page_of(worker: Worker) -> str:
-    """Return the address of a worker's page."""
     return url_of("worker", "change", worker.pk)
 
 

@@ -40,21 +40,18 @@ INDEXES = "SELECT count(*) FROM pg_index WHERE indrelid = %s::regclass"
 
 
 def first_value(sql: str, *values: str) -> int:
-    """Return the first column of the first row."""
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
         return int(cursor.fetchone()[0])
 
 
 def tables() -> list[str]:
-    """Return the tables of the package, partitions apart."""
     with connection.cursor() as cursor:
         cursor.execute(TABLES)
         return [name for (name,) in cursor.fetchall()]
 
 
 def has() -> dict[str, Any]:
-    """Return what an operator and the server see of the package."""
     month = history.list_leaves("default")[0].name
     return {
         "tables": tables(),

@@ -101,7 +101,6 @@ class Project:
         return code
 
     def close(self) -> None:
-        """End everything."""
         self._kill_worker()
         with self._player:  # its pipes are closed, and it ends
             pass
@@ -109,7 +108,6 @@ class Project:
 
 @pytest.fixture(scope="package")
 def zygote() -> Iterator[Zygote]:
-    """Yield the process of which workers are forks."""
     made = Zygote()
     yield made
     made.close()
@@ -117,7 +115,6 @@ def zygote() -> Iterator[Zygote]:
 
 @pytest.fixture(scope="package")
 def audit_url(server_url: str, zygote: Zygote, tmp_path_factory: Any) -> Iterator[str]:
-    """Yield the URL of a database of the project's own, migrated."""
     with database(server_url, f"audit_{os.getpid()}") as url:
         env = {
             **os.environ,
@@ -132,7 +129,6 @@ def audit_url(server_url: str, zygote: Zygote, tmp_path_factory: Any) -> Iterato
 
 @contextmanager
 def database(server_url: str, name: str) -> Iterator[str]:
-    """Make a database for as long as the block lasts."""
     with psycopg.connect(server_url, autocommit=True) as server:
         server.execute(f'CREATE DATABASE "{name}"')
         yield urlsplit(server_url)._replace(path=f"/{name}").geturl()

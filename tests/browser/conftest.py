@@ -56,7 +56,6 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(browser: Browser, live_server: Any) -> Iterator[Callable[..., Page]]:
-    """Return a function that opens an admin page as an administrator of its own."""
     contexts = []
 
     def log_in() -> str:

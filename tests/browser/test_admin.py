@@ -29,20 +29,6 @@ DUTIES = "/admin/tenantqueue/duty/"
 OpenPage = Callable[..., Page]
 
 
-def test_slots_and_pause_are_saved_from_the_list(open_page: OpenPage) -> None:
-    queue = make_queue("acme", num_slots=3)
-    page = open_page(QUEUES)
-
-    page.fill("#id_form-0-num_slots", "7")
-    page.check("#id_form-0-paused")
-    page.click("input[name=_save]")
-
-    expect(page.locator(".messagelist")).to_contain_text("1 tenant queue was changed")
-    expect(page.locator("#id_form-0-num_slots")).to_have_value("7")
-    queue.refresh_from_db()
-    assert (queue.num_slots, queue.paused) == (7, True)
-
-
 def test_jobs_are_moved_to_another_queue_from_the_list(open_page: OpenPage) -> None:
     mail = make_queue("acme", "mail")
     ids = make_jobs(make_queue("acme"), 2)
@@ -59,39 +45,6 @@ def test_jobs_are_moved_to_another_queue_from_the_list(open_page: OpenPage) -> N
 
     expect(page.locator(".messagelist")).to_contain_text("2 jobs: moved.")
     assert Job.objects.filter(pk__in=ids, queue=mail).count() == 2
-
-
-def test_two_operators_with_stale_lists(open_page: OpenPage) -> None:
-    queue = make_queue("acme", num_slots=3)
-    first, second = open_page(QUEUES), open_page(QUEUES)
-    first.fill("#id_form-0-num_slots", "7")
-    first.click("input[name=_save]")
-    expect(first.locator(".messagelist")).to_be_visible()
-
-    second.fill("#id_form-0-num_slots", "5")
-    second.fill("#id_form-0-weight", "2")
-    second.click("input[name=_save]")
-
-    expect(second.locator(".field-num_slots .errorlist")).to_contain_text("set it to 7")
-    queue.refresh_from_db()
-    assert (queue.num_slots, queue.weight) == (7, 1)
-
-    second.click("input[name=_save]")
-    expect(second.locator(".messagelist")).to_be_visible()
-    queue.refresh_from_db()
-    assert (queue.num_slots, queue.weight) == (5, 2)
-
-
-def test_negative_slots_are_refused_with_a_reason(open_page: OpenPage) -> None:
-    queue = make_queue("acme", num_slots=3)
-    page = open_page(QUEUES)
-
-    page.fill("#id_form-0-num_slots", "-1")
-    page.click("input[name=_save]")
-
-    expect(page.locator(".field-num_slots .errorlist")).to_contain_text("greater than or equal")
-    queue.refresh_from_db()
-    assert queue.num_slots == 3
 
 
 def test_retry_of_ticked_jobs(open_page: OpenPage) -> None:

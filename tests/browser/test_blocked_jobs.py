@@ -212,9 +212,7 @@ def test_twelve_blocked_jobs_are_explained_and_one_is_mended(open_page: OpenPage
     assert page.evaluate("window.marked") is True
 
 
-def test_session_that_is_resumed_lets_its_job_through_on_the_open_page(
-    open_page: OpenPage,
-) -> None:
+def test_session_that_is_resumed_lets_its_job_through_on_the_open_page(open_page: OpenPage) -> None:
     make_worker(heartbeat_at=timezone.now() + timedelta(hours=1))
     session = session_of("halted", halted_at=timezone.now(), halted_by=1)
     page = open_page(f"{JOBS}{held('session', session_key='acme/halted').pk}/change/")

@@ -25,7 +25,6 @@ OpenPage = Callable[..., Page]
 
 
 def counted() -> int:
-    """Return how many failures the figures have."""
     rows = Figure.objects.filter(queue_id=ALL, name=look.name, error=ERROR)
     return rows.aggregate(all=Sum("failed"))["all"] or 0
 

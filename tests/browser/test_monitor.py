@@ -35,12 +35,10 @@ def workers(live_server: Any, database_url: str, tmp_path: Path) -> Iterator[Wor
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Gate:
-    """Return a gate that is shut."""
     return Gate(tmp_path / "gate")
 
 
 def start(gate: Gate, count: int = 12, **options: Any) -> ConcurrentJobMonitor:
-    """Start a monitor whose details wait for a gate."""
     make_queue("acme", num_slots=None)
     details = [hold.call(str(gate.path)) for _ in range(count)]
     return ConcurrentJobMonitor.objects.start(
@@ -57,7 +55,6 @@ def page_of(monitor: ConcurrentJobMonitor) -> str:
 
 
 def tile(page: Page, title: str) -> Any:
-    """Return a tile of the page by its title."""
     return page.locator(".tq-tile").filter(has=page.get_by_text(title, exact=True))
 
 

@@ -57,13 +57,11 @@ def change(job_id: int, **columns: Any) -> None:
 
 
 def end(job_id: int, state: State = State.SUCCESS, **columns: Any) -> None:
-    """Let a job end."""
     finished_at = Job.objects.get(pk=job_id).created_at
     change(job_id, state=state.value, final=True, finished_at=finished_at, **columns)
 
 
 def look(page: Page) -> None:
-    """Let the page ask for the statuses once."""
     with page.expect_response("**/jobs/status/"):
         page.clock.run_for(60_000)
 

@@ -49,8 +49,7 @@ def test_middle_of_a_long_error_is_left_out(settings: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["MAX_ARGUMENT_BYTES", "MAX_LABEL_BYTES", "MAX_MESSAGE_CHARS", "MAX_TRACEBACK_CHARS"],
+    "name", ["MAX_ARGUMENT_BYTES", "MAX_LABEL_BYTES", "MAX_MESSAGE_CHARS", "MAX_TRACEBACK_CHARS"]
 )
 @pytest.mark.parametrize("value", [0, -1, 10**9, "1", None])
 def test_limits_must_be_sensible_numbers(name: str, value: Any) -> None:

@@ -10,7 +10,6 @@ STEP = timedelta(minutes=15)
 
 
 def utc(month: int, day: int, hour: int, minute: int = 0) -> datetime:
-    """Return a moment of the year."""
     return datetime(2026, month, day, hour, minute, tzinfo=UTC)
 
 

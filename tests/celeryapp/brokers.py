@@ -19,7 +19,6 @@ RABBITMQ_BIN = "/usr/lib/rabbitmq/bin"
 
 
 def free_port() -> int:
-    """Return a port that nothing listens at."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
@@ -70,11 +69,9 @@ class Broker:
         self.process: subprocess.Popen[bytes] | None = None
 
     def command(self) -> tuple[list[str], dict[str, str]]:
-        """Return how to start it."""
         raise NotImplementedError
 
     def is_ready(self) -> bool:
-        """Whether it takes messages."""
         return _answers(self.port)
 
     def start(self) -> None:
@@ -93,7 +90,6 @@ class Broker:
         _wait(self.is_ready, self.patience, f"{command[0]} answers")
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """End it, and all it has started."""
         process, self.process = self.process, None
         if process is None:
             return
@@ -106,11 +102,9 @@ class Broker:
         process.wait()
 
     def flush(self) -> None:
-        """Drop all messages."""
         raise NotImplementedError
 
     def destroy(self) -> None:
-        """Kill it."""
         self.stop(signal.SIGKILL)
 
 
@@ -123,12 +117,10 @@ class Redis(Broker):
         self.url = f"redis://127.0.0.1:{self.port}/0"
 
     def command(self) -> tuple[list[str], dict[str, str]]:
-        """See Broker."""
         options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", ""]
         return ["redis-server", *options, "--dir", str(self.directory)], {}
 
     def flush(self) -> None:
-        """See Broker."""
         import redis
 
         with redis.Redis(port=self.port) as client:
@@ -165,7 +157,6 @@ class RabbitMQ(Broker):
         }
 
     def command(self) -> tuple[list[str], dict[str, str]]:
-        """See Broker."""
         self.dist_port = free_port()
         (self.directory / "enabled_plugins").write_text("[].\n")
         # queues of messages that nobody has taken do not fill this machine's disk
@@ -188,7 +179,6 @@ class RabbitMQ(Broker):
         return [program], self.env
 
     def is_ready(self) -> bool:
-        """See Broker."""
         if not _answers(self.port):
             return False
         import kombu
@@ -199,7 +189,6 @@ class RabbitMQ(Broker):
         return False
 
     def flush(self) -> None:
-        """See Broker."""
         import kombu
 
         with kombu.Connection(self.url) as connection, connection.channel() as channel:

@@ -141,7 +141,6 @@ def audit(ids: list[int], atomic: list[int]) -> dict[str, Any]:
 
 
 def most_beside(ids: list[int]) -> int:
-    """Return the most runs of one tenant at once."""
     spans = defaultdict(list)
     for row in Interval.objects.filter(job_id__in=ids, ended_at__isnull=False):
         spans[row.key].append((row.started_at, row.ended_at))

@@ -33,22 +33,18 @@ class CeleryWorker:
 
     @property
     def output(self) -> str:
-        """Everything that it has printed."""
         return self.log.read_text(errors="replace")
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to its main process."""
         self.process.send_signal(number)
 
     def kill(self) -> None:
-        """Kill all of it."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
 
 def environment(database_url: str, broker_url: str) -> dict[str, str]:
-    """Return the environment of dispatchers and Celery workers."""
     return {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": SETTINGS,

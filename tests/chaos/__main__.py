@@ -33,10 +33,7 @@ def main() -> int:
         SHORT if options.short else FULL,
         **{
             name: value
-            for name, value in (
-                ("jobs", options.jobs),
-                ("trouble_seconds", options.seconds),
-            )
+            for name, value in (("jobs", options.jobs), ("trouble_seconds", options.seconds))
             if value is not None
         },
     )
@@ -71,7 +68,6 @@ def main() -> int:
 
 
 def parse() -> argparse.Namespace:
-    """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     add = parser.add_argument
     add("--short", action="store_true", help="about a minute instead of ten")
@@ -83,7 +79,6 @@ def parse() -> argparse.Namespace:
 
 
 def perform(server: Server, scale: Scale, seed: int, directory: Path) -> int:
-    """Run and print the report."""
     os.environ["DATABASE_URL"] = server.url
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.chaos.settings"
     import django

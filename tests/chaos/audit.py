@@ -15,7 +15,6 @@ POISON = "poison"
 
 
 def audit(evidence: Evidence) -> list[Finding]:
-    """Judge everything."""
     return [judge(evidence) for judge in JUDGES]
 
 

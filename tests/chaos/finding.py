@@ -29,7 +29,6 @@ def none_of(what: str, wrong: Iterable[str]) -> Finding:
 
 
 def describe(run: Run) -> str:
-    """Name a run in a sentence."""
     return f"claim {run.claim_seq} in process {run.process} ({clock(run.began_at)})"
 
 

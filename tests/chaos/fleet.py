@@ -46,8 +46,8 @@ class Supervisor:
             )
 
     def send(self, number: signal.Signals, *, group: bool) -> None:
-        """Send a signal to the supervisor, or to it and all its children at once."""
         # not waited for by anybody else: a process that ended keeps its id until poll() is called
+        """Send a signal to the supervisor, or to it and all its children at once."""
         if self.process.returncode is None:
             with suppress(ProcessLookupError):
                 (os.killpg if group else os.kill)(self.process.pid, number)
@@ -66,7 +66,6 @@ class Fleet:
         self.restarts = 0
 
     def start(self) -> None:
-        """Start all of them."""
         options = [
             f"--processes={self._scale.processes}",
             f"--threads={self._scale.threads}",
@@ -74,13 +73,10 @@ class Fleet:
         ]
         for number in range(self._scale.supervisors):
             name = f"chaos{number}"
-            self.supervisors.append(
-                Supervisor(name, options, self._directory / f"{name}.log"),
-            )
+            self.supervisors.append(Supervisor(name, options, self._directory / f"{name}.log"))
         self._thread.start()
 
     def pids(self) -> list[int]:
-        """Return the process ids of the supervisors."""
         return [supervisor.process.pid for supervisor in self.supervisors]
 
     def living(self) -> list[int]:
@@ -116,7 +112,6 @@ class Fleet:
         return codes
 
     def destroy(self) -> None:
-        """Kill what is left of them."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()

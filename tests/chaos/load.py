@@ -35,7 +35,6 @@ class Load(threading.Thread):
         """Portions that are not known to be enqueued."""
 
     def run(self) -> None:
-        """Enqueue everything."""
         begun = time.monotonic()
         number = 0
         try:
@@ -71,7 +70,6 @@ class Load(threading.Thread):
 
 
 def enqueue_portion(number: int, portion: Portion) -> None:
-    """Enqueue a portion, unless it is there."""
     calls: dict[str, list[tuple[float]]] = defaultdict(list)
     for job in portion.jobs:
         calls[job.kind].append((job.milliseconds,))

@@ -28,7 +28,6 @@ class Log:
         self.entries: list[Entry] = []
 
     def note(self, kind: str, text: str) -> None:
-        """Add an entry."""
         with self._lock:
             self.entries.append(Entry(datetime.now(UTC), kind, text))
             seconds = time.monotonic() - self._begun
@@ -36,6 +35,5 @@ class Log:
             sys.stdout.flush()
 
     def counts(self) -> Counter[str]:
-        """Return how many entries there are of each kind."""
         with self._lock:
             return Counter(entry.kind for entry in self.entries)

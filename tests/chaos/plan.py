@@ -77,13 +77,11 @@ class Portion:
 
 
 def plan_slots(scale: Scale, seed: int) -> dict[str, int]:
-    """Return the tenants, each with the slots of its queue."""
     random = Random(f"{seed} slots")
     return {f"tenant {n:02}": random.randint(1, scale.most_slots) for n in range(scale.queues)}
 
 
 def plan_waves(scale: Scale, seed: int) -> list[list[Portion]]:
-    """Return the portions of each wave."""
     random = Random(f"{seed} jobs")
     tenants = list(plan_slots(scale, seed))
     kinds = [

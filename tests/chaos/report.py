@@ -56,7 +56,6 @@ def restarts(evidence: Evidence, *, orphans: bool) -> list[Restart]:
 
 
 def trouble_lines(counts: Mapping[str, int], deaths: int) -> Iterator[str]:
-    """Yield how much harm was done."""
     yield "Trouble"
     for kind, text in TROUBLE.items():
         yield f"  {counts.get(kind, 0):7,}  {text}"

@@ -58,7 +58,6 @@ class ChaosRun:
         self.tuner: Tuner
 
     def perform(self) -> tuple[Evidence, list[Finding]]:
-        """Do everything; return the evidence and the findings."""
         self._prepare()
         try:
             self._start_fleet()

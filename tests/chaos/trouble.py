@@ -49,7 +49,6 @@ class Saboteur(ABC, threading.Thread):
         """Do it; say what was done, "" for nothing."""
 
     def run(self) -> None:
-        """Act until stopped."""
         try:
             while not self.stopped.wait(self.pause_seconds()):
                 try:
@@ -74,11 +73,9 @@ class Killer(Saboteur):
         self._watch = watch
 
     def pause_seconds(self) -> float:
-        """Every two seconds."""
         return 2.0
 
     def act(self) -> str:
-        """Choose a victim."""
         (victim,) = self.random.choices(["child", "supervisor", "group"], [6, 1, 2])
         supervisor = self.random.choice(self._fleet.supervisors)
         children = self._watch.children()
@@ -102,7 +99,6 @@ class Stopper(Saboteur):
         self._watch = watch
 
     def pause_seconds(self) -> float:
-        """Every few seconds."""
         return self.random.uniform(0.5, 4.0)
 
     def act(self) -> str:
@@ -138,7 +134,6 @@ class Restarter(Saboteur):
         ]
 
     def pause_seconds(self) -> float:
-        """Once in each part of the run."""
         if not self._plan:
             return threading.TIMEOUT_MAX
         return max(0.0, self._begun + self._plan[0][0] - time.monotonic())
@@ -171,11 +166,9 @@ class Terminator(Saboteur):
         self._link = Link(url, HARNESS)
 
     def pause_seconds(self) -> float:
-        """Every few seconds."""
         return self.random.uniform(1.0, 5.0)
 
     def act(self) -> str:
-        """Choose up to five."""
         found = self._link.execute(self.FIND, [HARNESS])
         chosen = self.random.sample(found, min(len(found), self.random.randint(1, 5)))
         self._link.execute(
@@ -198,7 +191,6 @@ class Tuner(Saboteur):
         self._slots = dict(slots)
 
     def pause_seconds(self) -> float:
-        """About once a second."""
         return self.random.uniform(0.2, 2.0)
 
     def act(self) -> str:
@@ -232,7 +224,6 @@ class Holder(Saboteur):
         self._url = url
 
     def pause_seconds(self) -> float:
-        """Nearly always."""
         return self.random.uniform(1.0, 5.0)
 
     def act(self) -> str:
@@ -255,7 +246,6 @@ class Holder(Saboteur):
 
 
 def start_all(saboteurs: Iterable[Saboteur]) -> None:
-    """Let the trouble begin."""
     for saboteur in saboteurs:
         saboteur.start()
 

@@ -55,11 +55,9 @@ class Watch:
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
     def start(self) -> None:
-        """Begin to look."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Look for the last time."""
         self._stopped.set()
         self._thread.join()
 

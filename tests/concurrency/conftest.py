@@ -61,7 +61,6 @@ def snapshot(open_connection) -> psycopg.Connection:
 
 @pytest.fixture
 def worker(worker_factory: Callable[..., FakeWorker]) -> FakeWorker:
-    """Return a worker."""
     return worker_factory()
 
 
@@ -86,8 +85,6 @@ class Threads:
         self.pool = ThreadPoolExecutor(32)
 
     def start(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Call `function` in a thread."""
-
         def call() -> Any:
             try:
                 with connections["default"].cursor() as cursor:
@@ -99,7 +96,6 @@ class Threads:
         return self.pool.submit(call)
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call `function` in a thread and return what it returns."""
         return self.start(function, *args).result(SECONDS)
 
     def run_all(
@@ -119,7 +115,6 @@ class Threads:
 
 @pytest.fixture
 def threads(transactional_db: None) -> Iterator[Threads]:
-    """Return a starter of threads."""
     started = Threads()
     yield started
     started.pool.shutdown()
@@ -127,7 +122,6 @@ def threads(transactional_db: None) -> Iterator[Threads]:
 
 @pytest.fixture
 def reached() -> threading.Event:
-    """Return an event."""
     return threading.Event()
 
 

@@ -32,11 +32,9 @@ class FakeExecutor:
         self.can_revoke = False
 
     def submit(self, jobs: list[RunningJob]) -> None:
-        """Keep jobs."""
         self.jobs += jobs
 
     def revoke(self, running: RunningJob) -> bool:
-        """Give a job back if the test allows it."""
         if self.can_revoke and running.started is None:
             self.jobs.remove(running)
             self.revoked.append(running)
@@ -44,7 +42,6 @@ class FakeExecutor:
         return False
 
     def interrupt(self, running: RunningJob, error: type[TenantQueueError]) -> None:
-        """Note that a job is to be stopped."""
         self.interrupted.append((running, error))
 
 
@@ -63,7 +60,6 @@ class FakeLoop:
         self.claim_loop.claimed_jobs.loop = self.executor
 
     def turn_until(self, condition: Callable[[], object], seconds: float = SECONDS) -> None:
-        """Turn the claim loop as a worker does until the condition holds."""
         end = time.monotonic() + seconds
         while True:
             pause = self.claim_loop.run_once()
@@ -99,7 +95,6 @@ class FakeLoop:
         self.claim_loop.report(running, Outcome(finished=record))
 
     def fail(self, running: RunningJob, extra: str) -> None:
-        """Report a failure that is to be repeated."""
         claimed = running.claimed
         running.ended = time.monotonic()
         self.executor.jobs.remove(running)
@@ -113,7 +108,6 @@ class FakeLoop:
         self.claim_loop.report(running, judge(running, None, error))
 
     def close(self) -> None:
-        """Close the connection and the pipe."""
         if not self.claim_loop.connection.closed:
             self.claim_loop.connection.close()
         self.claim_loop.waiter.close()
@@ -121,7 +115,6 @@ class FakeLoop:
 
 @contextmanager
 def turned_loop(**options: Any) -> Iterator[FakeLoop]:
-    """Yield a claim loop and close it."""
     made = FakeLoop(**options)
     try:
         yield made

@@ -4,35 +4,29 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from django_tenantqueue.operations.claim import Verdict
 from django_tenantqueue.worker.child import next_claim
 from tests.concurrency.loops import turned_loop
 from tests.factories import make_job, make_jobs, make_queue
 
 
-def test_look_is_put_off_when_the_only_queue_gave_all_it_had(worker):
-    make_jobs(make_queue(num_slots=10), 3)
+@pytest.mark.parametrize(
+    ("queues", "slots", "jobs", "taken", "verdict"),
+    [
+        pytest.param(1, 10, 3, 3, Verdict.LATER, id="the only queue gave all it had"),
+        pytest.param(3, 2, 5, 6, Verdict.LATER, id="all queues are full now"),
+        pytest.param(1, 10, 8, 8, Verdict.AGAIN, id="the room was filled"),
+    ],
+)
+def test_look_follows_at_once_when_there_may_be_more(worker, queues, slots, jobs, taken, verdict):
+    for _ in range(queues):
+        make_jobs(make_queue(num_slots=slots), jobs)
 
-    assert len(worker.claim(8)) == 3
+    assert len(worker.claim(8)) == taken
 
-    assert worker.verdict is Verdict.LATER
-
-
-def test_look_is_put_off_when_all_queues_are_full_now(worker):
-    for _ in range(3):
-        make_jobs(make_queue(num_slots=2), 5)
-
-    assert len(worker.claim(8)) == 6
-
-    assert worker.verdict is Verdict.LATER
-
-
-def test_look_follows_at_once_when_the_room_was_filled(worker):
-    make_jobs(make_queue(num_slots=10), 8)
-
-    assert len(worker.claim(8)) == 8
-
-    assert worker.verdict is Verdict.AGAIN
+    assert worker.verdict is verdict
 
 
 def test_look_follows_at_once_when_a_queue_got_its_share_only(worker):

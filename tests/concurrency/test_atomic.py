@@ -18,7 +18,6 @@ from tests.testapp.tasks import write_effect
 
 @pytest.fixture
 def claimed(worker):
-    """Return the claim of a job of an atomic task."""
     write_effect.using(tenant="acme").delay("x")
     (job,) = worker.claim()
     return job

@@ -21,7 +21,6 @@ from tests.factories import make_jobs, make_queue, states_of
 
 @pytest.fixture
 def holder(open_connection: Callable[[], psycopg.Connection[Any]]) -> psycopg.Connection[Any]:
-    """Return a connection in a transaction."""
     opened = open_connection()
     opened.execute("BEGIN")
     return opened
@@ -99,7 +98,6 @@ def test_a_run_that_has_lost_its_job_changes_nothing() -> None:
 
 
 def made_bulk(job: Job, claim_seq: int) -> operations.Bulk:
-    """Return what a run of the job works with."""
     asked = read_filters("default", {"state": "error"})
     return operations.Bulk(
         "default",

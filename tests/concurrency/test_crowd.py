@@ -35,7 +35,6 @@ def stand_in_front(db: psycopg.Connection) -> None:
 
 
 def somebody_stands_in_line() -> bool:
-    """Whether a connection waits for its turn."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND "

@@ -31,14 +31,12 @@ class Broker(RemoteExecutor):
         self.is_down = False
 
     def send(self, claims: Sequence[Claim]) -> None:
-        """Keep them."""
         self.attempts += 1
         if self.is_down:
             raise ConnectionError("no broker")
         self.claims += claims
 
     def ping(self) -> None:
-        """Raise an error while it is down."""
         if self.is_down:
             raise ConnectionError("no broker yet")
 
@@ -56,7 +54,6 @@ class Dispatcher:
         )
 
     def turn_until(self, condition: Any) -> None:
-        """Turn the loop until the condition holds."""
         end = executors.time.monotonic() + SECONDS
         while not condition():
             if executors.time.monotonic() > end:
@@ -64,7 +61,6 @@ class Dispatcher:
             self.loop.wait(min(0.05, self.loop.run_once()))
 
     def close(self) -> None:
-        """Send no more, and close the connection."""
         self.broker.close()
         self.loop.connection.close()
         self.loop.waiter.close()
@@ -72,7 +68,6 @@ class Dispatcher:
 
 @pytest.fixture
 def queue() -> TenantQueue:
-    """Return a queue of the executor with three slots."""
     return make_queue("acme", "celery", num_slots=3, executor="celery")
 
 

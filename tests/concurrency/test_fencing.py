@@ -64,22 +64,12 @@ def test_nothing_is_written_when_the_job_is_another_workers(worker_factory, writ
     assert row(job.id) == before
 
 
+@pytest.mark.parametrize("end", ["finish", "fail"])
 @each_write
-def test_nothing_is_written_when_the_job_has_finished(worker, write):
+def test_nothing_is_written_when_the_job_has_finished_or_waits_again(worker, write, end):
     make_job()
     (job,) = worker.claim()
-    worker.finish([job])
-    before = row(job.id)
-
-    assert write(worker, job) == set()
-    assert row(job.id) == before
-
-
-@each_write
-def test_nothing_is_written_when_the_job_waits_again(worker, write):
-    make_job()
-    (job,) = worker.claim()
-    worker.fail([job], 1000.0)
+    WRITES[end](worker, job)
     before = row(job.id)
 
     assert write(worker, job) == set()

@@ -25,7 +25,6 @@ LONG_AGO = date(2001, 1, 1)
 
 @pytest.fixture(autouse=True)
 def restored_history(transactional_db):
-    """Leave the partitions as they were found."""
     before = {leaf.name for leaf in history.list_leaves("default")}
     yield
     empty_tables()

@@ -82,7 +82,6 @@ def test_no_more_are_in_flight_when_releases_race(worker_factory, threads):
 
 
 def wait_for_claim(job: Job) -> None:
-    """Wait until no claim is under way that has locked this job."""
     with transaction.atomic():
         Job.objects.filter(pk=job.pk, final=False).select_for_update().values_list("pk").first()
 
@@ -304,7 +303,6 @@ def hold_gate(connection, lock_class: int, monitor: ConcurrentJobMonitor) -> Non
 
 
 def end(loop, job_id: int) -> None:
-    """End a job of a claim loop, and have that stored."""
     (running,) = [running for running in loop.executor.jobs if running.id == job_id]
     loop.end(running, gates=running.claimed.gates)
     loop.turn_until(lambda: state_of(job_id) == "success")

@@ -35,7 +35,6 @@ def untouched(ids: list[int]) -> bool:
 
 
 def run_one(loop: FakeLoop) -> int:
-    """Run the next job; return its id."""
     (running,) = loop.take(1)
     loop.end(running)
     return running.id

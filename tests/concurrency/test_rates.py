@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
@@ -18,7 +17,7 @@ from django_tenantqueue.operations.claim import BLOCKED_SECONDS, Verdict
 from django_tenantqueue.queries.claim import BATCH_SECONDS
 from tests.factories import Clock, FakeWorker, make_jobs, make_queue, state_of
 from tests.intervals import breaches_of_rate
-from tests.process.workers import wait_until
+from tests.process.workers import clock, wait_until
 from tests.timing import assert_within
 
 pytestmark = pytest.mark.usefixtures("manner")
@@ -27,18 +26,11 @@ NEVER = 0.001
 """A rate that brings nothing while a test runs."""
 
 
-def database_clock() -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        return cursor.fetchone()[0]
-
-
 def starts_of(queue: TenantQueue) -> list[datetime]:
     return list(Job.objects.filter(queue=queue, attempt__gt=0).values_list("queued_at", flat=True))
 
 
 def let_pass(queue: TenantQueue, seconds: float) -> None:
-    """Let the claims of a queue be so much older."""
     rate = QueueRate.objects.get(queue=queue)
     QueueRate.objects.update(as_of=rate.as_of - timedelta(seconds=seconds))
 
@@ -251,7 +243,7 @@ def test_queue_waits_for_one_start_only_when_burst_and_rate_are_lowered(worker):
 def test_burst_is_not_handed_out_again_when_it_is_lowered_and_raised(worker):
     queue = make_queue(num_slots=1000, max_per_second=1.0, burst=50)
     make_jobs(queue, 400)
-    began = database_clock()
+    began = clock()
     seconds = 0.0
 
     for _ in range(4):
@@ -263,7 +255,7 @@ def test_burst_is_not_handed_out_again_when_it_is_lowered_and_raised(worker):
         control.tune_queue(queue.pk, burst=50)
     look_again(worker, 100)
 
-    seconds += (database_clock() - began).total_seconds()
+    seconds += (clock() - began).total_seconds()
     assert len(starts_of(queue)) <= 50 + seconds
 
 
@@ -325,7 +317,7 @@ def test_rate_holds_whatever_is_edited_between_claims(worker):
         for kind, value in steps:
             if kind == "claim":
                 started = look_again(worker, value)
-                claims.append((database_clock() + waited, started, dict(limits)))
+                claims.append((clock() + waited, started, dict(limits)))
             elif kind == "wait":
                 waited += timedelta(seconds=value)
                 if QueueRate.objects.filter(queue=queue).exists():
@@ -353,9 +345,9 @@ def test_rate_in_force_is_kept_when_it_changes_while_workers_race(worker_factory
 
     def tune() -> tuple[datetime, datetime]:
         wait_until(lambda: Job.objects.finished().count() >= 20)
-        before = database_clock()
+        before = clock()
         control.tune_queue(queue.pk, max_per_second=300.0, burst=10)
-        return before, database_clock()
+        return before, clock()
 
     tuner = threads.start(tune)
     race([worker_factory() for _ in range(4)], threads, queue)

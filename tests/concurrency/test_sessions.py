@@ -34,7 +34,6 @@ KEYS = {SESSION: {KEY}}
 
 
 def enqueue(count: int = 1, **options: object) -> list[int]:
-    """Enqueue jobs of one session."""
     return noop.using(session="s", tenant="acme", **options).enqueue_many([()] * count)
 
 

@@ -113,22 +113,14 @@ def test_worker_looks_once_more_when_a_quick_insert_may_have_missed_it(worker, m
     assert sleep.next_look(worker.db, now + look_in + 0.001) is None
 
 
-def test_announcement_ends_when_the_last_claim_found_work(worker):
-    sleep = Sleep(worker.id, worker.claimer.surveys)
-    for _ in range(len(sleeping.QUICK_LOOKS) + 1):
-        sleep.next_look(worker.db, 1000.0)
-
-    sleep.found_work(worker.db)
-
-    assert Worker.objects.get(pk=worker.id).sleeping_until is None
-
-
-def test_announcement_of_before_ends_when_work_is_found_on_a_new_connection(worker):
+@pytest.mark.parametrize("is_new", [False, True], ids=["same connection", "new connection"])
+def test_announcement_ends_when_the_last_claim_found_work(worker, is_new):
     """Else somebody would notify this worker, which does not listen, not one that sleeps."""
     sleep = Sleep(worker.id, worker.claimer.surveys)
     for _ in range(len(sleeping.QUICK_LOOKS) + 1):
         sleep.next_look(worker.db, 1000.0)
-    sleep.reconnected()
+    if is_new:
+        sleep.reconnected()
 
     sleep.found_work(worker.db)
 
@@ -293,5 +285,4 @@ def test_sleepers_are_woken_when_jobs_are_given_back(loop: FakeLoop, make_sleepe
 
 
 def is_announced(loop: FakeLoop) -> bool:
-    """Whether this worker says that it sleeps."""
     return Worker.objects.get(pk=loop.id).sleeping_until is not None

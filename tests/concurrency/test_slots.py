@@ -14,7 +14,9 @@ from django_tenantqueue.models import Job
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.claim import Verdict
 from django_tenantqueue.worker.connection import connect
-from tests.factories import make_job, make_jobs, make_queue, most_at_once, state_of
+from tests.factories import make_job, make_jobs, make_queue, state_of
+from tests.intervals import most_at_once
+from tests.process.workers import clock
 
 pytestmark = pytest.mark.usefixtures("manner")
 
@@ -213,9 +215,9 @@ def test_limit_in_force_holds_when_slots_change_while_workers_race(worker_factor
         while not done.is_set():
             for count in (1, 3, 0, 2):
                 control.tune_queue(queue.pk, num_slots=count)
-                since = database_clock()
+                since = clock()
                 Job.objects.active().count()
-                in_force.append((since, database_clock(), count))
+                in_force.append((since, clock(), count))
 
     tuner = threads.start(tune)
     running = [threads.start(race, worker_factory(), room) for room in (1, 2, 3, 5)]
@@ -231,9 +233,3 @@ def test_limit_in_force_holds_when_slots_change_while_workers_race(worker_factor
         for moment, _ in rows:
             if since <= moment < until:
                 assert sum(start <= moment < end for start, end in rows) <= count
-
-
-def database_clock() -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        return cursor.fetchone()[0]

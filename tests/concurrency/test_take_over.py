@@ -22,7 +22,6 @@ CELERY = Filters(executor="celery")
 
 
 def send(dispatcher):
-    """Claim a job of the executor; return it as it is sent."""
     queue = make_queue("acme", "celery", executor="celery")
     job = make_job(queue)
     (claimed,) = dispatcher.claim_some()

@@ -19,6 +19,7 @@ from django_tenantqueue.operations.task_control import (
     cap_task,
     delete_controls,
     pause_task,
+    rate_task,
     resume_task,
 )
 from django_tenantqueue.queries.claim import ClaimedJob
@@ -31,6 +32,8 @@ from .conftest import SECONDS
 from .loops import turned_loop
 
 NOOP = noop.name
+NEVER = 0.001
+"""A rate that brings nothing while a test runs."""
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +42,6 @@ def forget_places():
 
 
 def cap(num_slots: int) -> TaskControl:
-    """Cap noop."""
     return cap_task(NOOP, num_slots)
 
 
@@ -95,10 +97,16 @@ def test_cap_is_strict_when_many_race(threads, worker_factory):
     assert set(states_of(ids).values()) == {"success"}
 
 
-def test_slot_counts_when_its_taker_has_not_committed(worker_factory, threads, reached):
+each_limit = pytest.mark.parametrize(
+    "limit", [partial(cap_task, NOOP, 1), partial(rate_task, NOOP, NEVER, 1)], ids=["cap", "rate"]
+)
+
+
+@each_limit
+def test_slot_or_start_counts_when_its_taker_has_not_committed(worker_factory, limit):
     make_jobs(make_queue(), 1)
     make_jobs(make_queue(), 1)
-    cap(1)
+    limit()
     first, second = worker_factory(), worker_factory()
     jobs, others = first.claim(1), second.claim(1)
     assert len(jobs) == len(others) == 1
@@ -113,11 +121,14 @@ def test_slot_counts_when_its_taker_has_not_committed(worker_factory, threads, r
     assert (refused.granted, len(refused.held)) == ([], 1)
 
 
-def test_slot_is_taken_in_a_later_snapshot_than_the_lock(worker_factory, threads, monkeypatch):
+@each_limit
+def test_slot_or_start_is_taken_in_a_later_snapshot_than_the_lock(
+    worker_factory, threads, monkeypatch, limit
+):
     monkeypatch.setattr("django_tenantqueue.operations.gate_transaction.LOCK_MILLISECONDS", 10_000)
     make_jobs(make_queue(), 1)
     make_jobs(make_queue(), 1)
-    cap(1)
+    limit()
     first, second = worker_factory(), worker_factory()
     jobs, others = first.claim(1), second.claim(1)
 
@@ -132,7 +143,6 @@ def test_slot_is_taken_in_a_later_snapshot_than_the_lock(worker_factory, threads
 
 
 def wait_for_a_lock() -> None:
-    """Wait until somebody waits for a lock on a gate."""
     end_at = time.monotonic() + 10
     with connection.cursor() as cursor:
         while time.monotonic() < end_at:

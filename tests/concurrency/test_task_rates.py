@@ -13,16 +13,11 @@ from django_tenantqueue.operations.gates import Sweep, release
 from django_tenantqueue.operations.task_control import cap_task, rate_task, tune_control
 from tests.factories import FakeWorker, make_jobs, make_queue, states_of
 from tests.intervals import breaches_of_rate
-from tests.testapp.tasks import noop
 
 from .loops import turned_loop
-from .test_task_control import claim, end, forget_places, wait_for_a_lock
+from .test_task_control import NEVER, NOOP, claim, end, forget_places
 
 __all__ = ["forget_places"]
-
-NOOP = noop.name
-NEVER = 0.001
-"""A rate that brings nothing while a test runs."""
 
 
 def starts_of(ids: list[int]) -> list:
@@ -53,41 +48,6 @@ def test_rate_is_kept_when_many_workers_race(worker_factory, threads, rate, burs
 
     assert set(states_of(ids).values()) == {"success"}
     assert breaches_of_rate(starts_of(ids), rate, burst) == []
-
-
-def test_start_counts_when_its_taker_has_not_committed(worker_factory):
-    make_jobs(make_queue(), 1)
-    make_jobs(make_queue(), 1)
-    rate_task(NOOP, NEVER, 1)
-    first, second = worker_factory(), worker_factory()
-    jobs, others = first.claim(1), second.claim(1)
-    second.db.execute("SET lock_timeout = 0")
-
-    with first.db.transaction():
-        taken = task_gate.take(first.db, first.id, jobs)
-        # the other one waits for 50 ms, then holds the job
-        refused = task_gate.take(second.db, second.id, others)
-
-    assert len(taken.granted) == 1
-    assert (refused.granted, len(refused.held)) == ([], 1)
-
-
-def test_start_is_taken_in_a_later_snapshot_than_the_lock(worker_factory, threads, monkeypatch):
-    monkeypatch.setattr("django_tenantqueue.operations.gate_transaction.LOCK_MILLISECONDS", 10_000)
-    make_jobs(make_queue(), 1)
-    make_jobs(make_queue(), 1)
-    rate_task(NOOP, NEVER, 1)
-    first, second = worker_factory(), worker_factory()
-    jobs, others = first.claim(1), second.claim(1)
-
-    with first.db.transaction():
-        taken = task_gate.take(first.db, first.id, jobs)
-        waiting = threads.start(task_gate.take, second.db, second.id, others)
-        wait_for_a_lock()
-    refused = waiting.result(20)
-
-    assert len(taken.granted) == 1
-    assert refused.granted == []
 
 
 def test_nothing_is_spent_when_the_start_is_undone(worker):

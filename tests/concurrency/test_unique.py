@@ -27,7 +27,6 @@ SECONDS = 20.0
 
 
 def wanting(mode: str, **more: Any) -> Any:
-    """Return a task of which one job is wanted."""
     if mode.startswith("until_"):
         more.setdefault("ttl", 600)
     return noop.using(tenant="acme", max_attempts=3, unique=Unique(mode, **more))
@@ -127,25 +126,19 @@ ROWS = [
 ]
 
 
+@pytest.mark.parametrize("in_bulk", [False, True], ids=["one", "bulk"])
 @pytest.mark.parametrize(("moment", "mode", "expected"), ROWS)
-def test_call_comes_to_what_the_table_says(moment, mode, expected, worker):
+def test_call_comes_to_what_the_table_says(moment, mode, expected, in_bulk, worker):
     task = wanting(mode)
     existing_job = task.delay().refresh()
     assert existing_job.state == "created"
     moment(worker, existing_job)
-    job = task.delay()
-
-    assert (job.pk == existing_job.pk) == job.duplicate == (expected == "existing")
-    if expected != "existing":
-        assert state_of(job.pk) == expected
-
-
-@pytest.mark.parametrize(("moment", "mode", "expected"), ROWS)
-def test_bulk_call_comes_to_what_the_table_says(moment, mode, expected, worker):
-    task = wanting(mode)
-    existing_job = task.delay().refresh()
-    moment(worker, existing_job)
-    (job_id,) = task.enqueue_many([()])
+    if in_bulk:
+        (job_id,) = task.enqueue_many([()])
+    else:
+        job = task.delay()
+        job_id = job.pk
+        assert job.duplicate == (expected == "existing")
 
     assert (job_id == existing_job.pk) == (expected == "existing")
     if expected != "existing":
@@ -183,11 +176,8 @@ def test_rejecting_job_waits_when_it_had_an_attempt(worker):
     assert (state_of(second.pk), state_of(first.pk)) == ("created", "held")
 
 
-@pytest.mark.parametrize(
-    ("strategy", "expected"),
-    [("return", "old"), ("log", "old"), ("replace", "old"), ("reschedule", "old")],
-)
-def test_running_twin_is_left_alone(strategy, expected, worker):
+@pytest.mark.parametrize("strategy", ["return", "log", "replace", "reschedule"])
+def test_running_twin_is_left_alone(strategy, worker):
     existing_job = wanting("until_executed").delay()
     start(worker, existing_job)
     job = wanting("until_executed", on_conflict=strategy).using(run_at=timedelta(hours=1)).delay()
@@ -200,7 +190,6 @@ def test_running_twin_is_left_alone(strategy, expected, worker):
 
 
 def waiting_for_a_lock() -> int:
-    """Return how many wait for other transactions."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' "

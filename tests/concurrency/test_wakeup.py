@@ -40,19 +40,16 @@ def test_one_sleeper_is_woken_when_one_job_is_enqueued(make_sleeper):
     assert not woken.is_announced
 
 
-def test_next_sleeper_is_woken_when_another_job_is_enqueued(make_sleeper):
+@pytest.mark.parametrize("in_bulk", [False, True])
+def test_as_many_are_woken_as_there_are_jobs(make_sleeper, in_bulk):
     sleepers = [make_sleeper() for _ in range(3)]
+    bound = noop.using(tenant="acme")
 
-    for _ in range(2):
-        noop.using(tenant="acme").delay()
-
-    assert [sleeper.was_notified() for sleeper in sleepers].count(True) == 2
-
-
-def test_as_many_are_woken_as_there_are_jobs_when_they_are_enqueued_in_bulk(make_sleeper):
-    sleepers = [make_sleeper() for _ in range(3)]
-
-    noop.using(tenant="acme").enqueue_many([()] * 2)
+    if in_bulk:
+        bound.enqueue_many([()] * 2)
+    else:
+        for _ in range(2):
+            bound.delay()
 
     assert [sleeper.was_notified() for sleeper in sleepers].count(True) == 2
 
@@ -236,10 +233,7 @@ def test_as_many_of_a_kind_are_woken_as_there_are_jobs(make_sleeper):
 @pytest.mark.parametrize("filters", [{}, {"queues": ["default"]}], ids=["all", "some queues"])
 @pytest.mark.parametrize(
     "wake",
-    [
-        lambda: noop.using(tenant="acme").delay(),
-        lambda: wake_any_workers("default", most=1),
-    ],
+    [lambda: noop.using(tenant="acme").delay(), lambda: wake_any_workers("default", most=1)],
     ids=["enqueue", "any"],
 )
 def test_sleeper_is_woken_when_its_row_is_locked_for_a_moment(

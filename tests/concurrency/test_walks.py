@@ -12,7 +12,6 @@ from tests.factories import Clock, FakeWorker, make_blocked_queues, make_jobs, m
 
 
 def settle(worker: FakeWorker) -> None:
-    """Let a worker look at all places once."""
     while not worker.claim(5) and worker.verdict is Verdict.AGAIN:
         pass
 

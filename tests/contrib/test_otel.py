@@ -40,7 +40,6 @@ TRACEPARENT = "00-{:032x}-{:016x}-01"
 
 
 def carried(trace_id: int) -> str:
-    """Return the context of a job with this trace."""
     return json.dumps({tracing.TRACE: {"traceparent": TRACEPARENT.format(trace_id, 8)}})
 
 
@@ -215,11 +214,7 @@ def test_coroutines_side_by_side_have_spans_of_their_own(spans: Spans, claimed_j
     jobs = [
         RunningJob(
             claimed_job(
-                id=number,
-                is_async=True,
-                name=name,
-                source_method=name,
-                context=carried(number),
+                id=number, is_async=True, name=name, source_method=name, context=carried(number)
             )
         )
         for number in (1, 2, 3)

@@ -46,7 +46,6 @@ def visible_tenants(user: User) -> list[str] | None:
 
 
 def page(user: User, address: str) -> str:
-    """Return a page as a user sees it."""
     client = Client()
     client.force_login(user)
     return client.get(address).content.decode()

@@ -30,7 +30,6 @@ def environment(url: str | None) -> dict[str, str]:
 
 
 def run_demo(url: str | None, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run the demo to its end."""
     return subprocess.run(
         [sys.executable, "-m", "example_project.demo", *options],
         cwd=ROOT,
@@ -97,7 +96,6 @@ class Demo:
 
 @pytest.fixture(scope="session")
 def make_database(server_url: str) -> Iterator[Callable[[], str]]:
-    """Return a function that makes an empty database and returns its URL."""
     made: list[str] = []
 
     def make() -> str:

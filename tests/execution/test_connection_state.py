@@ -156,7 +156,6 @@ class Runner:
         self.executor = ThreadExecutor(1, 1, lambda _, outcome: self.reports.put(outcome))
 
     def __call__(self, made: Any) -> Any:
-        """Return how a job of the task ended."""
         name = made.name
         self.executor.submit(
             [RunningJob(self.claimed_job(id=7, name=name, source_method=name, max_attempts=1))]
@@ -261,8 +260,6 @@ def test_thread_is_replaced_when_jobs_fail_in_it_at_once(run, monkeypatch, caplo
 
 
 def call(thread: OrmThread, job: RunningJob, func: Any) -> Any:
-    """Call a function as a coroutine of a job does."""
-
     def submitted() -> Future[Any]:
         current._current.set(job)
         return thread.submit(func)

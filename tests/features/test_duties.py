@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection
 
-from django_tenantqueue import features
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.features import Duty, Feature
 from django_tenantqueue.models import Duty as DutyRow
@@ -31,14 +30,6 @@ def maintenance() -> Iterator[Callable[[], Maintenance]]:
     if leases[0].connection is not None:
         leases[0].connection.close()
     connection.close()  # whose waits for locks are bounded
-
-
-@pytest.fixture
-def _core_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(features, "installed", tuple)
-    features._bound.cache_clear()
-    yield
-    features._bound.cache_clear()
 
 
 class Counting(Feature):
@@ -88,7 +79,7 @@ def test_duties_of_features_follow_those_of_the_core(install: Install, maintenan
     assert names[-1] == "count"
 
 
-@pytest.mark.usefixtures("_core_alone")
+@pytest.mark.usefixtures("core_alone")
 def test_core_has_no_duty_of_a_feature(maintenance) -> None:
     names = {duty.name for duty in maintenance()._duties}
 
@@ -112,7 +103,7 @@ def test_minutes_stay_until_a_feature_has_taken_them(install: Install) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.usefixtures("_core_alone")
+@pytest.mark.usefixtures("core_alone")
 def test_minutes_are_merged_when_no_feature_wants_them() -> None:
     make_figure(at=NOW - timedelta(days=3))
 
@@ -147,7 +138,7 @@ def test_months_stay_that_a_feature_keeps(install: Install, settings) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.usefixtures("_core_alone")
+@pytest.mark.usefixtures("core_alone")
 @pytest.mark.parametrize(("keep", "dropped"), [(None, False), (4, False), (3, True)])
 def test_months_are_dropped_by_the_setting_alone(keep: int | None, dropped: bool, settings) -> None:
     settings.TENANTQUEUE = {"HISTORY_KEEP": keep}

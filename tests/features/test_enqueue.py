@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from django_tenantqueue import ConcurrentJobMonitor, delay, features, task
-from django_tenantqueue.calls import sources
+from django_tenantqueue import ConcurrentJobMonitor, delay, task
 from django_tenantqueue.calls.call import Call
 from django_tenantqueue.calls.options import Options
 from django_tenantqueue.calls.sources import RegisteredTask
@@ -63,21 +62,6 @@ def colours(install: Install) -> Colours:
     return feature
 
 
-@pytest.fixture
-def nothing_installed(monkeypatch: pytest.MonkeyPatch) -> Iterable[None]:
-    """No feature, as in a project that installs the core alone."""
-    monkeypatch.setattr(features, "installed", lambda: ())
-    features._bound.cache_clear()
-    yield
-    features._bound.cache_clear()
-
-
-@pytest.fixture
-def own_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tasks that a test declares are forgotten."""
-    monkeypatch.setattr(sources, "_tasks", dict(sources.registered_tasks()))
-
-
 @pytest.mark.django_db
 def test_queue_is_the_one_that_a_feature_chooses(colours: Colours) -> None:
     assert noop.using(tenant="acme").delay().queue.name == "red"
@@ -121,7 +105,7 @@ def test_eager_job_is_followed_by_what_a_feature_adds(
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("eager", [False, True])
-def test_callback_url_says_which_app_it_needs(nothing_installed: None, eager: bool) -> None:
+def test_callback_url_says_which_app_it_needs(core_alone: None, eager: bool) -> None:
     with (
         override_settings(TENANTQUEUE={"EAGER": eager}),
         pytest.raises(
@@ -143,13 +127,13 @@ def test_feature_adopts_a_task_of_another_system(colours: Colours) -> None:
     assert asked == [(target, {}), (target, {}), (target, {"queue": "q"})]
 
 
-def test_plain_function_is_not_offered_for_adoption(colours: Colours, own_tasks: None) -> None:
+def test_plain_function_is_not_offered_for_adoption(colours: Colours, own_tasks: object) -> None:
     declared = task(name="tests.plain")(lambda: None)
 
     assert (declared.name, colours.asked) == ("tests.plain", [])
 
 
-def test_option_of_a_feature_is_kept_as_it_reads_it(colours: Colours, own_tasks: None) -> None:
+def test_option_of_a_feature_is_kept_as_it_reads_it(colours: Colours, own_tasks: object) -> None:
     declared = task(name="tests.coloured", colour="red", queue="q")(lambda: None)
 
     assert declared.extra == {"colour": "red tests.coloured"}
@@ -161,7 +145,7 @@ def test_option_of_a_feature_is_kept_as_it_reads_it(colours: Colours, own_tasks:
         declared.using(colour="red")
 
 
-def test_schedule_says_which_app_it_needs(nothing_installed: None, own_tasks: None) -> None:
+def test_schedule_says_which_app_it_needs(core_alone: None, own_tasks: object) -> None:
     with pytest.raises(
         Unsupported, match=r"schedule= needs django_tenantqueue\.contrib\.schedules in INSTALLED"
     ):

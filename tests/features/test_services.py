@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec, module_from_spec
@@ -155,30 +153,6 @@ def test_features_are_told_when_all_models_are_loaded(install: Install) -> None:
     apps.get_app_config("tenantqueue").ready()
 
     assert starting.started == ["ready"]
-
-
-def test_tasks_and_checks_of_features_are_known_in_a_worker() -> None:
-    code = """
-import django
-from django.conf import settings
-
-optional = [f"django_tenantqueue.contrib.{app}" for app in ("alerts", "http", "schedules")]
-settings.configure(INSTALLED_APPS=["django_tenantqueue", *optional])
-django.setup()
-
-from django.core.checks.registry import registry
-from django_tenantqueue.calls.sources import known_names
-
-print(*known_names(), *(check.__name__ for check in registry.registered_checks))
-"""
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    known = {
-        "django_tenantqueue.http.http_job",
-        "django_tenantqueue.alerts.deliver",
-        "check_schedules",
-    }
-    assert known <= set(ran.stdout.split())
 
 
 class Paging(Feature):

@@ -17,7 +17,6 @@ pytestmark = pytest.mark.django_db
 
 
 def bulkjobs(*arguments: str, **options: Any) -> str:
-    """Run the command; return what it prints."""
     out = StringIO()
     call_command("bulkjobs", *arguments, stdout=out, **options)
     return out.getvalue()

@@ -25,7 +25,6 @@ pytestmark = pytest.mark.django_db
 
 
 def printed(*arguments: str) -> str:
-    """Return what the command prints."""
     out = io.StringIO()
     call_command("queuestatus", *arguments, stdout=out, no_color=True)
     return out.getvalue()
@@ -37,7 +36,6 @@ def rows(*arguments: str) -> list[str]:
 
 
 def read_json(*arguments: str) -> Any:
-    """Return the object that the command prints for machines."""
     return json.loads(printed("--json", *arguments))
 
 

@@ -39,8 +39,6 @@ def ask(*arguments: str) -> Answer:
 
 @pytest.fixture
 def heartbeat(tmp_path: Path) -> Callable[..., str]:
-    """Return a function that writes a heartbeat file and returns its path."""
-
     def write(**changes: Any) -> str:
         content = {"pid": 7, "at": time.time(), "ready": True, "reason": "", **changes}
         path = tmp_path / "heartbeat"
@@ -56,97 +54,70 @@ Heartbeat = Callable[..., str]
 # by the file, without a database
 
 
-def test_fresh_file_is_healthy(heartbeat: Heartbeat) -> None:
-    code, line = ask("--heartbeat-file", heartbeat())
-
-    assert code == 0
-    assert line.startswith("healthy: worker 7 gave a sign of life ")
-
-
-def test_old_file_is_unhealthy(heartbeat: Heartbeat) -> None:
-    code, line = ask("--heartbeat-file", heartbeat(at=time.time() - 60))
-
-    assert code == 1
-    assert line == ("unhealthy: worker 7 gave its last sign of life 1 min 0 s ago, not within 30 s")
-
-
-def test_age_that_counts_can_be_set(heartbeat: Heartbeat) -> None:
-    path = heartbeat(at=time.time() - 60)
-
-    assert ask("--heartbeat-file", path, "--max-age=90")[0] == 0
-
-
-def test_file_from_the_future_is_unhealthy(heartbeat: Heartbeat) -> None:
-    code, line = ask("--heartbeat-file", heartbeat(at=time.time() + 3600))
-
-    assert code == 1
-    assert "ahead of this clock" in line
-
-
-def test_live_worker_that_is_not_ready_is_healthy(heartbeat: Heartbeat) -> None:
-    assert ask("--heartbeat-file", heartbeat(ready=False, reason="it drains"))[0] == 0
-
-
-def test_readiness_asks_for_more_and_says_why(heartbeat: Heartbeat) -> None:
-    path = heartbeat(ready=False, reason="it drains")
-
-    answer = ask("--heartbeat-file", path, "--readiness")
-
-    assert answer == (1, "unhealthy: worker 7 is not ready: it drains")
-
-
-def test_ready_worker_is_ready(heartbeat: Heartbeat) -> None:
-    assert ask("--heartbeat-file", heartbeat(), "--readiness")[0] == 0
-
-
-@pytest.mark.parametrize("ready", ["yes", 1, None])
-def test_only_true_means_ready(heartbeat: Heartbeat, ready: Any) -> None:
-    answer = ask("--heartbeat-file", heartbeat(ready=ready), "--readiness")
-
-    assert answer == (1, "unhealthy: worker 7 is not ready: no reason given")
-
-
-def test_missing_file_is_unhealthy(tmp_path: Path) -> None:
-    path = str(tmp_path / "missing")
-
-    code, line = ask("--heartbeat-file", path)
-
-    assert code == 1
-    assert line == f"unhealthy: the heartbeat file {path!r} cannot be read: {os.strerror(2)}"
-
-
-def test_folder_is_unhealthy(tmp_path: Path) -> None:
-    code, line = ask("--heartbeat-file", str(tmp_path))
-
-    assert code == 1
-    assert "cannot be read" in line
+DRAINS = {"ready": False, "reason": "it drains"}
+UNREADY = "worker 7 is not ready: "
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"\xff\xfe\x00", b"[" * 60_000, b"1" * 70_000 + b" {}"]
+    ("age", "written", "options", "code", "said"),
+    [
+        (0, {}, [], 0, "worker 7 gave a sign of life "),
+        (60, {}, [], 1, "worker 7 gave its last sign of life 1 min 0 s ago, not within 30 s"),
+        (60, {}, ["--max-age=90"], 0, "worker 7 "),
+        (-3600, {}, [], 1, "ahead of this clock"),
+        (0, DRAINS, [], 0, "worker 7 "),
+        (0, DRAINS, ["--readiness"], 1, f"{UNREADY}it drains"),
+        (0, {}, ["--readiness"], 0, "worker 7 "),
+        (0, {"ready": "yes"}, ["--readiness"], 1, f"{UNREADY}no reason given"),
+        (0, {"ready": 1}, ["--readiness"], 1, f"{UNREADY}no reason given"),
+        (0, {"ready": None}, ["--readiness"], 1, f"{UNREADY}no reason given"),
+    ],
 )
-def test_garbage_is_unhealthy(tmp_path: Path, content: bytes) -> None:
+def test_file_is_judged_by_its_age_and_readiness(
+    heartbeat: Heartbeat,
+    age: int,
+    written: dict[str, Any],
+    options: list[str],
+    code: int,
+    said: str,
+) -> None:
+    path = heartbeat(at=time.time() - age, **written)
+
+    found, line = ask("--heartbeat-file", path, *options)
+
+    assert found == code
+    assert line.startswith("unhealthy: " if code else "healthy: ")
+    assert said in line
+
+
+@pytest.mark.parametrize(("name", "error"), [("missing", 2), (".", 21)])
+def test_path_that_cannot_be_read_is_unhealthy(tmp_path: Path, name: str, error: int) -> None:
+    path = str(tmp_path / name)
+
+    assert ask("--heartbeat-file", path) == (
+        1,
+        f"unhealthy: the heartbeat file {path!r} cannot be read: {os.strerror(error)}",
+    )
+
+
+GARBAGE = [b"", b"{", b"\xff\xfe\x00", b"[" * 60_000, b"1" * 70_000 + b" {}"]
+TIMELESS = [b"[]", b"null", b"12", b"{}", b'{"at": "now"}', b'{"at": true}', b'{"at": NaN}']
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        *((content, "holds no JSON of a worker") for content in GARBAGE),
+        *((content, "does not say when it was written") for content in TIMELESS),
+    ],
+)
+def test_garbage_is_unhealthy(tmp_path: Path, content: bytes, said: str) -> None:
     path = tmp_path / "heartbeat"
     path.write_bytes(content)
 
     code, line = ask("--heartbeat-file", str(path))
 
-    assert code == 1
-    assert "holds no JSON of a worker" in line
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"[]", b"null", b"12", b"{}", b'{"at": "now"}', b'{"at": true}', b'{"at": NaN}'],
-)
-def test_json_without_a_time_is_unhealthy(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "heartbeat"
-    path.write_bytes(content)
-
-    code, line = ask("--heartbeat-file", str(path))
-
-    assert code == 1
-    assert "does not say when it was written" in line
+    assert (code, said in line) == (1, True), line
 
 
 @pytest.mark.parametrize("age", ["-1", "nan", "inf", "soon"])
@@ -205,21 +176,13 @@ def test_host_without_workers_is_unhealthy() -> None:
 
 
 @pytest.mark.django_db
-def test_silent_workers_are_unhealthy() -> None:
+def test_silent_workers_are_unhealthy_within_the_age_that_counts() -> None:
     make_worker(heartbeat_at=timezone.now() - timedelta(seconds=45))
 
-    code, line = ask("--host=web-1")
-
-    assert code == 1
-    assert line == (
-        "unhealthy: no worker of host 'web-1' (1 registered) gave a sign of life in 30 s"
+    assert ask("--host=web-1") == (
+        1,
+        "unhealthy: no worker of host 'web-1' (1 registered) gave a sign of life in 30 s",
     )
-
-
-@pytest.mark.django_db
-def test_age_of_rows_that_counts_can_be_set() -> None:
-    make_worker(heartbeat_at=timezone.now() - timedelta(seconds=45))
-
     assert ask("--host=web-1", "--max-age=90")[0] == 0
 
 

@@ -83,7 +83,6 @@ def make_template(server_url: str) -> None:
 
 
 def on_server(server_url: str, name: str) -> str:
-    """Return the URL of another database of the server."""
     return urlsplit(server_url)._replace(path=f"/{name}").geturl()
 
 
@@ -131,7 +130,6 @@ def try_mutant(mutant: Mutant, place: Place) -> str:
 
 @contextmanager
 def copied_tree(place: Place) -> Iterator[Path]:
-    """Yield a copy of the original tree."""
     with tempfile.TemporaryDirectory(prefix="tenantqueue-mutant-") as directory:
         subprocess.run(["cp", "-a", f"{place.original}/.", directory], check=True)
         yield Path(directory)
@@ -160,12 +158,7 @@ def copy_files(original: Path) -> None:
 
 
 def run_tests(
-    tree: Path,
-    tests: Sequence[str],
-    place: Place,
-    *,
-    at_once: int = 1,
-    migrates: bool = False,
+    tree: Path, tests: Sequence[str], place: Place, *, at_once: int = 1, migrates: bool = False
 ) -> str:
     """Run the tests in the copy, some files at once, and say what became of the mutant."""
     report, log = tree / "report.xml", tree / "output"

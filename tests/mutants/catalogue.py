@@ -56,7 +56,6 @@ class Mutant:
     promise: str | None
 
     def edited(self, tree: Path) -> dict[Path, str]:
-        """Return the files of this tree that it edits, as they are then."""
         texts: dict[Path, str] = {}
         for edit in self.edits:
             path = self._find(tree, edit.file)

@@ -26,7 +26,6 @@ def start(details: Any = None, **options: Any) -> ConcurrentJobMonitor:
 
 
 def states(monitor: ConcurrentJobMonitor) -> list[str]:
-    """Return the states of its details in their order."""
     run_commit_hooks("default")
     return list(monitor.details().order_by("pk").values_list("state", flat=True))
 
@@ -40,7 +39,6 @@ def run_some(most: int) -> None:
 
 
 def anchor_of(monitor: ConcurrentJobMonitor) -> Job:
-    """Return the job that stands for all details."""
     return Job.objects.get(pk=monitor.anchor_id)
 
 

@@ -39,7 +39,6 @@ LATER = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 def make_session(**columns: Any) -> Session:
-    """Make a session of its own key."""
     key = gate_key("acme", "s")
     return Session.objects.create(kind="serial", tenant="acme", key="s", gate_key=key, **columns)
 
@@ -497,7 +496,6 @@ def test_changes_of_a_queue_include_those_of_several_and_no_other_kind() -> None
 
 
 def make_old(days: int) -> Change:
-    """Make an entry of some days ago."""
     made_at = timezone.now() - timedelta(days=days)
     return Change.objects.create(
         made_at=made_at, source="code", action="tune", object_kind="queue", object_ids=[1]

@@ -93,7 +93,6 @@ def plant_jobs(queue: TenantQueue) -> None:
 
 
 def plant_rows(queue: TenantQueue) -> None:
-    """Put data into the other rows of the tenant."""
     UniqueKey.objects.create(key=gate_key(TENANT, PLANTED), job_id=2, mode="until_executed")
     IdempotencyKey.objects.filter(tenant=TENANT).update(
         key=PLANTED, answer={"detail": f"{PLANTED} has a job"}, status=202
@@ -121,7 +120,6 @@ def plant_bulk() -> None:
 
 
 def plant_changes(queue: TenantQueue, other: TenantQueue) -> None:
-    """Change objects of both tenants in one call."""
     tenants = [queue.tenant, other.tenant]
     queues = TenantQueue.objects.filter(pk__in=[queue.pk, other.pk])
     switch_rows("default", queues, {"retired": True})

@@ -130,7 +130,6 @@ def test_head_that_waits_for_its_time_is_overtaken_when_it_says_so() -> None:
 
 
 def in_an_hour(priority: int, on_wait: Any) -> Job:
-    """Enqueue a job of the session that waits for its time."""
     options = {"run_at": timedelta(hours=1), "priority": priority, "on_wait": on_wait}
     return noop.using(session="s", **options).delay()
 

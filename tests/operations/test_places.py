@@ -24,18 +24,15 @@ from tests.factories import Clock
 
 @pytest.fixture
 def clock() -> Clock:
-    """Return a clock that stands."""
     return Clock()
 
 
 @pytest.fixture
 def places(clock: Clock) -> Places:
-    """Return the memory of a new worker."""
     return Places(clock)
 
 
 def at(queue_id: int, lane: int = 240) -> Place:
-    """Return a place of a queue."""
     return (lane, queue_id, lane)
 
 
@@ -71,7 +68,6 @@ def search(places: Places, count: int, status: Status = Status.OPEN, **more: Any
 
 
 def survey(places: Places, found: dict[Place, int], last_id: int = 100) -> None:
-    """Let a survey find that."""
     places.survey(Survey(found, last_id=last_id, awake=1, entries=9999))
 
 

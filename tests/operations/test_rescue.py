@@ -24,56 +24,46 @@ def held(job_id: int, **changes) -> Held:
     return Held(id=job_id, **{**columns, **changes})
 
 
-def judged(jobs: list[Held], **death) -> dict[int, tuple[bool, bool]]:
-    """Return (ends, counted) of each job."""
-    return {v.id: (v.ends, v.counted) for v in judge(jobs, DeathReport("it died", **death))}
-
-
 AGAIN = (False, True)
 RETURNED = (False, False)
 ENDED = (True, True)
 
 
-def test_all_count_when_nobody_knows_what_was_begun():
-    assert judged([held(1), held(2)]) == {1: AGAIN, 2: AGAIN}
+NONE: frozenset[int] = frozenset()
 
 
-def test_only_begun_jobs_count_when_that_is_known():
-    assert judged([held(1), held(2)], started=frozenset({2})) == {1: RETURNED, 2: AGAIN}
+@pytest.mark.parametrize(
+    ("jobs", "death", "verdicts"),
+    [
+        pytest.param([held(1), held(2)], {}, [AGAIN, AGAIN], id="unknown what was begun"),
+        pytest.param(
+            [held(1), held(2)], {"started": frozenset({2})}, [RETURNED, AGAIN], id="one begun"
+        ),
+        pytest.param([held(1, running=True)], {"started": NONE}, [AGAIN], id="recorded start"),
+        pytest.param([held(1, attempt=3)], {}, [ENDED], id="attempts are spent"),
+        pytest.param([held(1, attempt=3)], {"started": NONE}, [RETURNED], id="last not begun"),
+        pytest.param([held(1, cancel=True)], {"started": NONE}, [(True, False)], id="cancelled"),
+        pytest.param(
+            [held(1, running=True, attempt=3), held(2, running=True)],
+            {"started": frozenset({1, 2}), "culprit": 2},
+            [RETURNED, AGAIN],
+            id="killed for a culprit",
+        ),
+        pytest.param(
+            [held(1, running=True, attempt=3)], {"blameless": True}, [RETURNED], id="stopped"
+        ),
+        pytest.param(
+            [held(1, crashes=1), held(2), held(3, crashes=1), held(4, crashes=5)],
+            {"started": frozenset({1, 2, 3}), "crashed": True},
+            [AGAIN, RETURNED, AGAIN, RETURNED],
+            id="most crashes",
+        ),
+    ],
+)
+def test_attempt_counts_and_job_ends_by_what_is_known_of_the_death(jobs, death, verdicts):
+    found = judge(jobs, DeathReport("it died", **death))
 
-
-def test_recorded_start_counts_when_the_mark_is_missing():
-    assert judged([held(1, running=True)], started=frozenset()) == {1: AGAIN}
-
-
-def test_job_ends_when_its_attempts_are_spent():
-    assert judged([held(1, attempt=3)]) == {1: ENDED}
-
-
-def test_job_that_had_not_begun_does_not_end_when_its_attempts_are_spent():
-    assert judged([held(1, attempt=3)], started=frozenset()) == {1: RETURNED}
-
-
-def test_job_ends_when_its_cancellation_was_asked_for():
-    assert judged([held(1, cancel=True)], started=frozenset()) == {1: (True, False)}
-
-
-def test_only_the_culprit_counts_when_the_process_was_killed_for_it():
-    jobs = [held(1, running=True, attempt=3), held(2, running=True)]
-
-    assert judged(jobs, started=frozenset({1, 2}), culprit=2) == {1: RETURNED, 2: AGAIN}
-
-
-def test_nothing_counts_when_the_process_was_stopped():
-    assert judged([held(1, running=True, attempt=3)], blameless=True) == {1: RETURNED}
-
-
-def test_those_with_the_most_crashes_count_when_a_process_crashed():
-    jobs = [held(1, crashes=1), held(2), held(3, crashes=1), held(4, crashes=5)]
-
-    found = judged(jobs, started=frozenset({1, 2, 3}), crashed=True)
-
-    assert found == {1: AGAIN, 2: RETURNED, 3: AGAIN, 4: RETURNED}
+    assert {v.id: (v.ends, v.counted) for v in found} == dict(enumerate(verdicts, 1))
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ CHEAP = module.COSTLY_ENTRIES // 5
 
 @pytest.fixture
 def clock() -> Clock:
-    """Return a clock that stands."""
     return Clock()
 
 
@@ -51,17 +50,11 @@ def begin(surveys: Surveys, places: dict[Place, int] | None = None, **changes: A
     assert surveys.is_active
 
 
-def test_no_survey_is_due_while_claims_cost_little(surveys):
-    look(surveys, module.COSTLY_ENTRIES)
+@pytest.mark.parametrize(("entries", "is_due"), [(module.COSTLY_ENTRIES, False), (COSTLY, True)])
+def test_survey_is_due_when_a_claim_was_costly(surveys, entries, is_due):
+    look(surveys, entries)
 
-    assert not surveys.is_due
-    assert not surveys.is_active
-
-
-def test_survey_is_due_when_a_claim_was_costly(surveys):
-    look(surveys, COSTLY)
-
-    assert surveys.is_due
+    assert surveys.is_due == is_due
     assert not surveys.is_active
 
 
@@ -113,15 +106,21 @@ def test_second_survey_follows_soon_and_the_others_at_a_distance_by_cost_and_wor
     assert surveys.is_due
 
 
-def test_survey_comes_sooner_when_a_gate_has_let_jobs_through(surveys, clock):
-    begin(surveys, awake=4)
-    surveys.surveyed(survey(awake=4), seconds=0.05)
+@pytest.mark.parametrize(
+    ("awake", "cost", "too_soon", "later"),
+    [(4, 0.05, 0.7, 0.2), (100, 0.5, 199.0, 2.0)],  # workers x seconds, a quarter of a core
+)
+def test_survey_comes_sooner_when_a_gate_has_let_jobs_through_by_a_quarter_of_a_core(
+    surveys, clock, awake, cost, too_soon, later
+):
+    begin(surveys, awake=awake)
+    surveys.surveyed(survey(awake=awake), seconds=cost)
 
     surveys.hurry()
 
-    clock.now += 0.7  # 4 workers, 50 ms each, a quarter of a core: 0.8 s
+    clock.now += too_soon
     assert not surveys.is_due
-    clock.now += 0.2
+    clock.now += later
     assert surveys.is_due
 
 
@@ -160,18 +159,6 @@ def test_survey_that_fails_again_may_take_longer_until_one_succeeds(surveys):
     assert timeouts == [2, 4, 8, 16, 32, 60, 60]
     begin(surveys)
     assert surveys.timeout == 2
-
-
-def test_surveys_of_all_never_take_more_than_a_quarter_of_a_core(surveys, clock):
-    begin(surveys, awake=100)
-    surveys.surveyed(survey(awake=100), seconds=0.5)
-
-    surveys.hurry()
-
-    clock.now += 199.0  # 100 workers, half a second each
-    assert not surveys.is_due
-    clock.now += 2.0
-    assert surveys.is_due
 
 
 def test_worker_that_does_not_survey_is_not_hurried_to_survey(surveys, clock):

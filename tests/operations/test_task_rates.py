@@ -10,7 +10,6 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from django_tenantqueue import task
-from django_tenantqueue.calls import sources
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.models import Job, TaskControl, TaskRate
 from django_tenantqueue.operations.control import tune_queue
@@ -39,7 +38,6 @@ NEVER = 0.001
 
 
 def rated(rate: float | None = NEVER, burst: int | None = 1) -> TaskControl:
-    """Give noop a rate."""
     made = rate_task(NOOP, rate, burst)
     run_commit_hooks("default")
     return made
@@ -304,21 +302,13 @@ def test_bad_rate_is_refused(rate, burst) -> None:
 # rates of the code
 
 
-@pytest.fixture
-def declared(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Return the tasks of the process, which a test changes."""
-    tasks = dict(sources.registered_tasks())
-    monkeypatch.setattr(sources, "_tasks", tasks)
-    return tasks
-
-
 def declare(**rate: Any) -> None:
     @task(name="tests.slow", **rate)
     def slow() -> None:
         """Do nothing."""
 
 
-@pytest.mark.usefixtures("declared")
+@pytest.mark.usefixtures("own_tasks")
 def test_rate_of_the_code_gets_a_control_and_operators_keep_it() -> None:
     declare(max_per_second=5, burst=2)
 
@@ -332,7 +322,7 @@ def test_rate_of_the_code_gets_a_control_and_operators_keep_it() -> None:
     assert made.max_per_second is None
 
 
-@pytest.mark.usefixtures("declared")
+@pytest.mark.usefixtures("own_tasks")
 @pytest.mark.parametrize(
     ("rate", "told"),
     [

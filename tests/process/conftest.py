@@ -15,7 +15,6 @@ from .workers import Gate, Workers
 
 @pytest.fixture(scope="session")
 def zygote() -> Iterator[Zygote]:
-    """Yield the process of which workers are forks."""
     made = Zygote(flags=["-W", "error"])
     yield made
     made.close()
@@ -33,13 +32,11 @@ def workers(
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Gate:
-    """Return a gate that is shut."""
     return Gate(tmp_path / "gate")
 
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """Yield a server of the test's own."""
     directory = Path(tempfile.mkdtemp(prefix="tenantqueue-"))
     directory.chmod(0o755)
     cluster = Cluster(directory)
@@ -49,7 +46,6 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def proxies(database_url: str) -> Iterator[Callable[[], Proxy]]:
-    """Yield what makes proxies before the test database."""
     made: list[Proxy] = []
 
     def make() -> Proxy:

@@ -106,7 +106,6 @@ class Proxy:
         self._order(self._resume)
 
     def close(self) -> None:
-        """Close everything."""
         self._order(self._close)
         self._thread.join()
 

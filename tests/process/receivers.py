@@ -51,7 +51,6 @@ class HttpReceiver:
 
     @property
     def url(self) -> str:
-        """The address of the webhook."""
         return f"http://127.0.0.1:{self.port}/hook/token/"
 
     def up(self) -> None:
@@ -61,7 +60,6 @@ class HttpReceiver:
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     def down(self) -> None:
-        """Refuse connections."""
         self.server.shutdown()
         self.server.server_close()
 
@@ -77,7 +75,6 @@ class HttpReceiver:
 
 @contextmanager
 def http_receiver() -> Iterator[HttpReceiver]:
-    """Yield a receiver that listens."""
     receiver = HttpReceiver()
     yield receiver
     receiver.down()
@@ -99,7 +96,6 @@ class Mailbox:
     async def handle_DATA(  # noqa: N802 - so the server calls it
         self, server: object, session: object, envelope: Any
     ) -> str:
-        """Take an e-mail, or refuse it."""
         if self.answer.startswith("250"):
             self.mails.append(
                 email.message_from_bytes(envelope.content, policy=email.policy.default)
@@ -114,12 +110,10 @@ class Mailbox:
         self._controller.start()
 
     def down(self) -> None:
-        """Refuse connections."""
         self._controller.stop()
 
     @property
     def subjects(self) -> list[str]:
-        """Return the subjects, in the order of arrival."""
         return [mail["Subject"] for mail in self.mails]
 
 

@@ -41,7 +41,6 @@ def each_update_of_an_entry(statement: str) -> Iterator[None]:
 
 @pytest.fixture
 def queue(workers: Workers) -> TenantQueue:
-    """Return a queue whose jobs no worker claims."""
     return make_queue("acme", paused=True)
 
 
@@ -92,7 +91,6 @@ def test_action_goes_on_when_its_worker_was_killed(workers: Workers, queue: Tena
 
 
 def is_waited_for(lock: int) -> bool:
-    """Whether a session waits for an advisory lock."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = %s "

@@ -24,7 +24,6 @@ PATIENT = {"CANCEL_GRACE": 1000.0}
 
 
 def error_of(job: Job) -> str:
-    """Return the class of the job's last error."""
     return job.refresh().last_error["class"].rpartition(".")[2]
 
 

@@ -64,16 +64,13 @@ class Cut:
 
     @property
     def queue(self) -> str:
-        """The queue that this worker takes."""
         return f"cut{self.number}"
 
     @property
     def is_logged(self) -> bool:
-        """Whether the worker has logged something in time."""
         return self.logged_after is not None and self.logged_after < LOGGED_SECONDS
 
     def do(self) -> None:
-        """Cut now."""
         self.at, self.printed = time.monotonic(), len(self.runner.output)
         self.proxy.cut(self.how, self.new, self._name)
 
@@ -160,7 +157,6 @@ def run_cuts(workers: Workers, cuts: list[Cut], directory: Path, random: Random)
 
 
 def judge(cuts: list[Cut], ids: list[int], directory: Path) -> list[str]:
-    """Return what is wrong."""
     wrong = [
         f"job {job_id} ran twice at once: {found}"
         for job_id in ids
@@ -179,7 +175,6 @@ def plan_each(random: Random) -> list[tuple[str, str, How, New]]:
 
 
 def plan_random(random: Random) -> list[tuple[str, str, How, New]]:
-    """Return as many random ones as a full run has."""
     return [
         (
             random.choice(("random", "random", *PHASES)),
@@ -235,7 +230,6 @@ def test_no_job_runs_twice_at_once_when_the_network_is_cut(
 
 
 def figures(done: list[Cut], ids: list[int], directory: Path) -> str:
-    """Return what there is to say of the cuts so far."""
     logged = sorted(cut.logged_after or inf for cut in done)
     runs = [sorted(runs_of(directory, job_id)) for job_id in ids]
     apart = [second[0] - first[1] for job in runs for first, second in pairwise(job)]
@@ -256,12 +250,7 @@ def figures(done: list[Cut], ids: list[int], directory: Path) -> str:
     ],
 )
 def test_child_is_dead_before_its_job_runs_elsewhere_when_a_proxy(
-    workers: Workers,
-    gate: Gate,
-    leader: Runner,
-    proxies: Callable[[], Proxy],
-    how: How,
-    new: New,
+    workers: Workers, gate: Gate, leader: Runner, proxies: Callable[[], Proxy], how: How, new: New
 ):
     proxy = proxies()
     cut_off = workers.start("--no-maintenance", database_url=proxy.url)

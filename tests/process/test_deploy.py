@@ -15,7 +15,6 @@ GROWN = ("tenantqueue_job", "tenantqueue_tenantqueue", "tenantqueue_worker")
 
 
 def execute(statement: str) -> None:
-    """Run a statement of a migration."""
     with connection.cursor() as cursor:
         cursor.execute(statement)
 

@@ -41,7 +41,6 @@ def told(name: str, value: Any, **changes: Any) -> dict[str, Any]:
 
 
 def expected() -> dict[str, Any]:
-    """Return what the project tells of its results."""
     bounced = {"error": "ConnectionRefusedError", "traceback": True}
     return {
         "send": told(

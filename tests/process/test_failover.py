@@ -35,20 +35,17 @@ Enqueue = Callable[..., None]
 
 
 def rows(url: str, query: str) -> list[tuple[object, ...]]:
-    """Return the rows of a query to the server."""
     with psycopg.connect(url) as connection:
         return connection.execute(query).fetchall()
 
 
 def run(script: str, url: str) -> None:
-    """Run a script with Django, on the server at `url`."""
     env = {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": SETTINGS, "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=env, check=True)
 
 
 @pytest.fixture
 def standby(cluster: Cluster) -> Iterator[Standby]:
-    """Yield the standby of a server that is migrated."""
     run(PREPARE, cluster.start())
     directory = Path(tempfile.mkdtemp(prefix="tenantqueue-"))
     directory.chmod(0o755)
@@ -71,7 +68,6 @@ def enqueue(standby: Standby, gate: Gate) -> Enqueue:
 
 
 def started(gate: Gate, attempt: int = 1) -> int:
-    """Return of how many jobs this attempt has come to the gate."""
     return len(list(gate.path.parent.glob(f"{gate.path.name}.*.{attempt}")))
 
 

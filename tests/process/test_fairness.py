@@ -15,7 +15,6 @@ EACH = 10
 
 
 def claim_order(ids: list[int]) -> list[str]:
-    """Return the tenants of finished jobs in the order of their claims."""
     rows = Job.objects.filter(pk__in=ids, final=True).order_by("queued_at", "id")
     return list(rows.values_list("queue__tenant", flat=True))
 

@@ -11,7 +11,6 @@ from .workers import Gate, Workers, make_queue, wait_for_end, wait_for_state, wa
 
 
 def results_of(ids: list[int]) -> list[object]:
-    """Return the results of jobs."""
     return [job.result for job in Job.objects.filter(pk__in=ids)]
 
 

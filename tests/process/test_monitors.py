@@ -31,19 +31,16 @@ SOON = timedelta(seconds=1)
 
 
 def start(count: int, milliseconds: float = 30.0, **options) -> ConcurrentJobMonitor:
-    """Start a monitor whose details write their own intervals."""
     make_queue("acme", num_slots=UNLIMITED)
     details = (work.call("acme", milliseconds) for _ in range(count))
     return ConcurrentJobMonitor.objects.start("work", details, tenant="acme", **options)
 
 
 def wait_until_ended(monitor: ConcurrentJobMonitor, timeout: float = 60.0) -> Job:
-    """Wait until the monitor has ended; return its anchor."""
     return wait_for_end([monitor.anchor_id], timeout)[0]
 
 
 def bodies(**filters: object) -> list[tuple[object, object]]:
-    """Return the intervals that the task bodies wrote."""
     return list(Interval.objects.filter(**filters).values_list("started_at", "ended_at"))
 
 

@@ -20,7 +20,6 @@ INSTALLED_APPS = [*INSTALLED_APPS, "reloaded"]
 
 @pytest.fixture
 def app(tmp_path, monkeypatch):
-    """Yield the path of the tasks of an app that only the worker knows."""
     folder = tmp_path / "reloaded"
     folder.mkdir()
     (folder / "__init__.py").touch()

@@ -32,7 +32,6 @@ noop.using(tenant="later").enqueue_many([()] * 20)
 
 
 def rows(url: str, query: str) -> list[tuple[object, ...]]:
-    """Return the rows of a query to the server."""
     with psycopg.connect(url) as connection:
         return connection.execute(query).fetchall()
 

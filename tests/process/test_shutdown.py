@@ -27,32 +27,17 @@ def nothing_is_left() -> bool:
     return nobody and not Change.objects.filter(action=Change.Action.DIE).exists()
 
 
+@pytest.mark.parametrize("to_all", [False, True], ids=["supervisor", "every process"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_running_jobs_succeed_when_they_end_within_the_timeout(
-    workers: Workers, gate: Gate, number: signal.Signals
+    workers: Workers, gate: Gate, number: signal.Signals, to_all: bool
 ):
     runner = workers.start(processes=2)
     jobs = [hold.delay(str(gate)), async_hold.delay(str(gate))]
     gate.wait_for(*jobs)
 
-    runner.send(number)
-    wait_until(lambda: number.name in runner.output, what="the supervisor has said so")
-    gate.open()
-
-    assert runner.end() == 0
-    assert [(job.refresh().state, job.attempt) for job in jobs] == [(State.SUCCESS, 1)] * 2
-    assert nothing_is_left()
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_running_jobs_succeed_when_every_process_gets_the_signal(
-    workers: Workers, gate: Gate, number: signal.Signals
-):
-    runner = workers.start(processes=2)
-    jobs = [hold.delay(str(gate)), async_hold.delay(str(gate))]
-    gate.wait_for(*jobs)
-
-    runner.send_all(number)  # as CTRL-C does, and systemd
+    send = runner.send_all if to_all else runner.send  # CTRL-C and systemd signal them all
+    send(number)
     wait_until(lambda: number.name in runner.output, what="the supervisor has said so")
     gate.open()
 

@@ -35,7 +35,6 @@ def enqueue_work(jobs_per_tenant: int) -> list[int]:
 
 
 def intervals_by_tenant(ids: list[int]) -> dict[str, list[tuple[object, object]]]:
-    """Return the intervals that the task bodies wrote."""
     found = defaultdict(list)
     for row in Interval.objects.filter(job_id__in=ids):
         found[row.key].append((row.started_at, row.ended_at))

@@ -25,7 +25,6 @@ from django_tenantqueue.contrib.otel import instrument, uninstrument
 
 @pytest.fixture
 def sent() -> Any:
-    """Instrument the test's own process."""
     provider = TracerProvider()
     instrument(provider)
     yield provider

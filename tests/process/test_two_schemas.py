@@ -43,7 +43,6 @@ def schemas(transactional_db: None, server_url: str) -> Iterator[dict[str, str]]
 
 @contextmanager
 def inside(schema: str) -> Iterator[None]:
-    """Let jobs be those of this installation."""
     with override_settings(TENANTQUEUE={"DATABASE": schema}):
         yield
 

@@ -28,7 +28,6 @@ from .workers import (
 
 
 def server_age() -> float:
-    """Return for how many seconds the server has been up."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())")
         return float(cursor.fetchone()[0])
@@ -70,27 +69,24 @@ def test_a_sleeping_worker_is_woken_when_the_transaction_commits(workers: Worker
 
 
 @pytest.mark.heavy
-def test_enough_workers_are_woken_when_many_jobs_are_enqueued(workers: Workers, gate: Gate):
+@pytest.mark.parametrize("in_bulk", [False, True], ids=["one by one", "bulk"])
+def test_enough_workers_are_woken_when_many_jobs_are_enqueued(
+    workers: Workers, gate: Gate, in_bulk: bool
+):
     make_queue("acme", num_slots=100)
     runners = [workers.start("--threads=1", processes=2) for _ in range(2)]
     wait_until_asleep(*runners)
+    bound = hold.using(tenant="acme")
 
-    with transaction.atomic():
-        jobs = [hold.using(tenant="acme").delay(str(gate)) for _ in range(4)]
-    running = Job.objects.active().filter(pk__in=[job.pk for job in jobs])
+    if in_bulk:
+        ids = bound.enqueue_many([(str(gate),)] * 4)
+    else:
+        with transaction.atomic():
+            ids = [bound.delay(str(gate)).pk for _ in range(4)]
+    running = Job.objects.active().filter(pk__in=ids)
 
     wait_until(lambda: running.count() == 4, timeout=5)
     assert len(set(running.values_list("worker", flat=True))) == 4
-
-
-def test_other_workers_are_woken_when_one_is_full(workers: Workers, gate: Gate):
-    make_queue("acme", num_slots=100)
-    runners = [workers.start("--threads=1", processes=2) for _ in range(2)]
-    wait_until_asleep(*runners)
-
-    ids = hold.using(tenant="acme").enqueue_many([(str(gate),)] * 4)
-
-    wait_until(lambda: Job.objects.active().filter(pk__in=ids).count() == 4, timeout=5)
 
 
 def test_a_worker_with_filters_is_woken_only_when_the_job_is_for_it(workers: Workers):

@@ -19,7 +19,6 @@ class Traced(AppConfig):
     label = "traced"
 
     def ready(self) -> None:
-        """Instrument."""
         from opentelemetry import trace
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter

@@ -64,11 +64,9 @@ class Runner:
 
     @property
     def output(self) -> str:
-        """Everything that the supervisor and the children have printed."""
         return self.log.read_text(errors="replace")
 
     def rows(self) -> list[Worker]:
-        """Return the rows of the children."""
         return list(Worker.objects.filter(name__startswith=f"{self.name}.").order_by("id"))
 
     def children(self) -> list[psutil.Process]:
@@ -93,7 +91,6 @@ class Runner:
         wait_until(signed_on, what=f"{processes} children of {self.name} have signed on")
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to the supervisor."""
         self.process.send_signal(number)
 
     def send_all(self, number: signal.Signals) -> None:
@@ -166,7 +163,6 @@ class Workers:
         return runner
 
     def run(self, *options: str, timeout: float = 30.0, **launch: object) -> Runner:
-        """Run a worker to its end."""
         runner = self.launch(*options, **launch)
         runner.end(timeout)
         return runner
@@ -188,15 +184,12 @@ class Gate:
         return str(self.path)
 
     def open(self) -> None:
-        """Let the tasks through."""
         self.path.touch()
 
     def started(self, job: Job, attempt: int = 1) -> bool:
-        """Whether this attempt of the job has come to the gate."""
         return Path(f"{self.path}.{job.pk}.{attempt}").exists()
 
     def wait_for(self, *jobs: Job, attempt: int = 1) -> None:
-        """Wait until all these jobs are at the gate."""
         wait_until(
             lambda: all(self.started(job, attempt) for job in jobs),
             what=f"attempt {attempt} of {[job.pk for job in jobs]} has started",
@@ -204,12 +197,10 @@ class Gate:
 
 
 def make_queue(tenant: str, name: str = "default", **columns: object) -> TenantQueue:
-    """Make a tenant queue."""
     return TenantQueue.objects.create(tenant=tenant, name=name, **columns)
 
 
 def clock() -> datetime:
-    """Return the database's time."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         return cursor.fetchone()[0]
@@ -224,7 +215,6 @@ def wait_for_end(ids: Iterable[int], timeout: float = 30.0) -> list[Job]:
 
 
 def wait_for_state(job: Job, state: str, timeout: float = 20.0) -> Job:
-    """Wait until the job is in that state; return it, refreshed."""
     wait_until(lambda: job.refresh().state == state, timeout, f"job {job.pk} is {state}")
     return job
 

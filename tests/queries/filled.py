@@ -329,7 +329,6 @@ def fill() -> Filled:
 
 
 def empty() -> None:
-    """Empty the tables again."""
     with connection.cursor() as cursor:
         cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY")
         cursor.execute(f"ANALYZE {TABLES}")

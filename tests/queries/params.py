@@ -176,7 +176,6 @@ def gates(_: Filled) -> dict[str, Any]:
 def of_kind(
     params: Callable[[Filled], dict[str, Any]], kind: str
 ) -> Callable[[Filled], dict[str, Any]]:
-    """Return the same parameters for gates of a kind."""
     return lambda filled: {**params(filled), "kind": kind}
 
 
@@ -205,7 +204,6 @@ def unique_jobs(*, made: int = 10, **changes: Any) -> Callable[[Filled], dict[st
 
 
 def task_release(filled: Filled) -> dict[str, Any]:
-    """Make jobs of the task ready that has a line in every queue."""
     return {
         "name": "task-7",
         "start": filled.open_queues[5],
@@ -264,6 +262,5 @@ def thinned(minutes: int, into: int | None, kept: timedelta) -> Callable[[Filled
 
 
 def changes_of(kind: str, object_id: int, label: str | None) -> Callable[[Filled], dict[str, Any]]:
-    """Return the parameters of list_changes_of.sql."""
     key = {"kind": kind, "object_id": object_id, "label": label, "tenant": "tenant-7"}
     return lambda _: {**key, "before": 2**62, "most": 100}

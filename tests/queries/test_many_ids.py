@@ -21,6 +21,7 @@ from psycopg import sql
 
 from django_tenantqueue.queries.base import array, numbered
 from django_tenantqueue.worker.connection import connect
+from tests.plans import nodes
 from tests.queries.params import UNIQUE_JOB
 
 MANY = 1000
@@ -32,11 +33,7 @@ TABLES = (
     "tenantqueue_concurrentjobmonitor, tenantqueue_monitorpace, tenantqueue_taskcontrol, "
     "tenantqueue_worker, tenantqueue_queuerate"
 )
-LEFT_EMPTY = (
-    "tenantqueue_job_hot",
-    "tenantqueue_job_history_default",
-    "tenantqueue_uniquekey",
-)
+LEFT_EMPTY = ("tenantqueue_job_hot", "tenantqueue_job_history_default", "tenantqueue_uniquekey")
 """Tables that have pages, and are analysed when all of their rows are gone."""
 IDS = list(range(1, MANY + 1))
 MONTH = datetime(2001, 2, 1, tzinfo=UTC)
@@ -183,8 +180,7 @@ CASES: dict[str, Many] = {
     "set_queue": Many({"ids": array(IDS), "queue_id": 2}, CREATED, QUEUES),
     "set_run_at": Many({"ids": array(IDS), "run_at": datetime.now(UTC)}, CREATED),
     "promote_jobs": Many(
-        {"most": MANY, "now": None},
-        {"state": "'scheduled'", "run_at": "now() - interval '1 hour'"},
+        {"most": MANY, "now": None}, {"state": "'scheduled'", "run_at": "now() - interval '1 hour'"}
     ),
     "retry_jobs": Many({"ids": array(IDS), "by_tenant": False}, ENDED),
     "delete_jobs": Many({"ids": array(IDS)}, ENDED),
@@ -208,9 +204,7 @@ CASES: dict[str, Many] = {
     "release_gates (sessions)": Many({**GATES, "kind": "session"}, in_line("session")),
     "release_gates (exclusive)": Many({**GATES, "kind": "exclusive"}, in_line("exclusive")),
     "find_rejected": Many(
-        GATES,
-        {**in_line("exclusive"), "unique_mode": "'while_executing_reject'"},
-        EXCLUSIVE_INSIDE,
+        GATES, {**in_line("exclusive"), "unique_mode": "'while_executing_reject'"}, EXCLUSIVE_INSIDE
     ),
     "halt_sessions": Many(
         {**GATES, "jobs": array(IDS), "wanted": array(True for _ in IDS)}, CREATED
@@ -317,12 +311,6 @@ def insert(raw: Raw, many: Many) -> None:
     )
     for text in many.before:
         raw.execute(text.encode())
-
-
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for below in plan.get("Plans", ()):
-        yield from nodes(below)
 
 
 def rows_of(plan: dict[str, Any]) -> int:

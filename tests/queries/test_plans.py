@@ -22,6 +22,7 @@ from psycopg import sql
 
 from django_tenantqueue.queries.base import PACKAGE, statement, statement_files
 from django_tenantqueue.worker.connection import connect
+from tests.plans import nodes
 from tests.queries.cases import CALLS, CASES
 from tests.queries.filled import TABLES, Filled, empty, fill
 
@@ -124,7 +125,6 @@ class Planner:
         self.filled: Filled
 
     def close(self) -> None:
-        """Close the connections."""
         self.worker.close()
         self.web.close()
 
@@ -136,7 +136,6 @@ class Planner:
             self.worker.execute(sql.SQL("EXPLAIN ") + run)
 
     def replan(self) -> None:
-        """Forget all plans."""
         self.worker.execute("DISCARD PLANS")
         self.web.connection.execute("DISCARD PLANS")
 
@@ -196,7 +195,6 @@ def execution(raw: Raw, name: str, number: int, filled: Filled) -> sql.Composabl
 def explained(
     cursor: psycopg.Cursor[Any], run: sql.Composable, params: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """Run a statement and return its plan."""
     explain = sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ")
     row = cursor.execute(explain + run, params).fetchone()
     assert row is not None
@@ -270,12 +268,6 @@ def test_index_is_used_by_a_function_with_the_orm(planner, analyzed, name):
     assert all(touched_by(plan) <= call.buffers for plan in plans)
 
 
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for below in plan.get("Plans", ()):
-        yield from nodes(below)
-
-
 def touched_by(plan: dict[str, Any]) -> int:
     return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
 
@@ -312,12 +304,10 @@ def scanned_in(plan: dict[str, Any]) -> set[str]:
 
 
 def used_in(plan: dict[str, Any]) -> set[str]:
-    """Return the indexes that are read."""
     return {parent_of(node["Index Name"]) for node in nodes(plan) if "Index Name" in node}
 
 
 def parent_of(index: str) -> str:
-    """Return the name of an index of the history by that of one of its leaves."""
     if index.startswith("tenantqueue_job_history_"):
         for column, parent in (
             ("monitor_id", "tenantqueue_history_monitor"),

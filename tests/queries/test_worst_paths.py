@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,12 +12,7 @@ from django_tenantqueue.queries import claim as queries
 from django_tenantqueue.queries.base import statement
 from django_tenantqueue.queries.claim import ClaimRequest
 from tests.factories import make_jobs, make_queue
-
-
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for below in plan.get("Plans", ()):
-        yield from nodes(below)
+from tests.plans import nodes
 
 
 def filtered(params: dict[str, Any]) -> int:

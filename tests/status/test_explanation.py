@@ -38,7 +38,6 @@ HOUR = timedelta(hours=1)
 
 
 def answer(job: Job) -> Explanation:
-    """Return the answer, with a job as it is now."""
     found = Job.objects.using("default").find(job.pk)
     assert found is not None
     return explain("default", found)
@@ -721,7 +720,6 @@ def test_job_in_a_process_of_an_executor_says_so() -> None:
 
 
 def make_waiting() -> Job:
-    """Return a job that waits in a queue of an executor."""
     return make_job(make_queue("acme", "celery", executor="celery"))
 
 

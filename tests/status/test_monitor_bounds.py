@@ -43,7 +43,6 @@ class Work(NamedTuple):
         return make_jobs(self.queue, count, **values)
 
     def line(self, count: int) -> None:
-        """Add details to the line."""
         self.add(count, state=State.HELD, held_by="monitor")
 
     def answer(self) -> MonitorAnswer:
@@ -52,11 +51,9 @@ class Work(NamedTuple):
         return explain_monitor("default", self.monitor, self.monitor.progress())
 
     def codes(self) -> list[str]:
-        """Return the causes that bound it."""
         return [bound.cause.code.value for bound in self.answer().bounds]
 
     def only(self) -> Bound:
-        """Return the one cause that bounds it."""
         (bound,) = self.answer().bounds
         return bound
 

@@ -31,7 +31,6 @@ def ids_of(page: YourJobs) -> list[int]:
 
 
 def walk(**options: Any) -> Iterator[int]:
-    """Yield the ids of all pages."""
     before = None
     while True:
         page = your_jobs(before=before, size=2, **options)

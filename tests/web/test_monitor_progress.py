@@ -35,7 +35,6 @@ def render(monitor: ConcurrentJobMonitor | None, **options: Any) -> str:
 
 
 def status(*monitors: ConcurrentJobMonitor) -> list[dict[str, Any]]:
-    """Ask for the statuses of callbacks as the script does."""
     tokens = [sign_job_id(monitor.anchor_id) for monitor in monitors]
     answer = Client().post(reverse("tenantqueue:statuses"), {"token": tokens})
     return [entry["job"] for entry in answer.json()["jobs"]]

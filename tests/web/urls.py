@@ -23,7 +23,6 @@ def _answer(request: HttpRequest, template: Template, **context: Any) -> HttpRes
 
 
 def show_each(request: HttpRequest) -> HttpResponse:
-    """Show the jobs that the address names."""
     page = RELOAD if "reload" in request.GET else EACH
     jobs = Job.objects.filter(pk__in=request.GET.getlist("id")).order_by("pk")
     response = _answer(request, page, jobs=jobs)
@@ -32,7 +31,6 @@ def show_each(request: HttpRequest) -> HttpResponse:
 
 
 def show_list(request: HttpRequest) -> HttpResponse:
-    """Show the jobs of a user."""
     page = your_jobs(user=request.GET["user"], before=request.GET.get("before"), size=3, stats=True)
     return _answer(request, LIST, page=page)
 

@@ -16,8 +16,6 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def options(monkeypatch):
-    """Return a function that changes OPTIONS of the database."""
-
     def change(**changes: object) -> None:
         for name, value in changes.items():
             monkeypatch.setitem(connections.settings["default"]["OPTIONS"], name, value)

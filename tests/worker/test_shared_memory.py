@@ -69,10 +69,7 @@ def test_sooner_limit_counts_when_there_are_two():
 
     assert [
         begun_job.why for begun_job in sorted(shared_memory.begun(), key=lambda m: m.job_id)
-    ] == [
-        Why.CANCEL,
-        Why.TIME,
-    ]
+    ] == [Why.CANCEL, Why.TIME]
 
 
 def test_nothing_is_written_when_there_is_no_place_left():

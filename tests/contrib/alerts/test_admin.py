@@ -55,7 +55,6 @@ def open_alert(rule: AlertRule, label: str = "acme / mail") -> Alert:
 
 
 def edit(client: Client, rule: AlertRule, **values: str) -> Any:
-    """Post the form of a rule with other values."""
     page = client.get(url_of("alertrule", "change", rule.pk))
     form = page.context["adminform"].form
     shown = {name: form[name].value() for name in form.fields}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -14,6 +13,7 @@ from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
 from django_tenantqueue.contrib.alerts.services import make_alert_rule, tune_alert_rule
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations.actor import acting_as
+from tests.browser.fitting import pages_that_fit
 from tests.process.receivers import SECRET
 from tests.site import admin_path
 
@@ -87,14 +87,7 @@ def test_nothing_sticks_out_of_the_window(open_page: OpenPage, width: int, schem
         "alert": f"{ALERTS}{alert.pk}/change/",
         "home": "/admin/tenantqueue/",
     }
-    for name, address in pages.items():
-        page.goto(address)
-        expect(page.locator("#content")).to_be_visible()
-        if folder := os.environ.get("TENANTQUEUE_SCREENSHOTS"):
-            page.wait_for_timeout(500)
-            page.screenshot(path=f"{folder}/alerts-{name}-{width}-{scheme}.png", full_page=True)
-        wide = "document.documentElement.scrollWidth <= window.innerWidth"
-        assert page.evaluate(wide), name
+    assert list(pages_that_fit(page, pages)) == list(pages)
 
 
 @pytest.mark.parametrize("model", ["alert", "change"])

@@ -32,12 +32,10 @@ HOUR = timedelta(hours=1)
 
 
 def rule_on(kind: str, **columns: Any) -> AlertRule:
-    """Make a rule that writes to the log."""
     return make_alert_rule(f"rule-{AlertRule.objects.count()}", kind, **{"log": True, **columns})
 
 
 def look(now: datetime | None = None) -> None:
-    """Check all rules."""
     AlertRule.objects.update(next_at=now or timezone.now())
     check_rules("default", now)
 
@@ -54,13 +52,11 @@ def told() -> list[tuple[list[tuple[str, str]], int, int]]:
 
 
 def objects_of(rule: AlertRule) -> list[str]:
-    """Return the objects of the open alerts of a rule."""
     found = Alert.objects.filter(rule=rule, resolved_at__isnull=True)
     return sorted(found.values_list("label", flat=True))
 
 
 def wait_for_jobs(queue: TenantQueue, count: int = 6, **columns: Any) -> list[int]:
-    """Make jobs that have waited for ten minutes."""
     moment = timezone.now() - 10 * MINUTE
     return make_jobs(queue, count, created_at=moment, run_at=moment, **columns)
 

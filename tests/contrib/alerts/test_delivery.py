@@ -101,6 +101,7 @@ def test_message_is_delivered_once_when_both_receivers_were_down_for_over_a_minu
     down, refused = ("no connection", "Connection refused"), ("answered 503", "Try again later")
     for job, texts in zip(jobs, zip(down, refused, strict=True), strict=True):
         assert all(text in str(job.errors) for text in texts)
+        assert "token" not in str(job.errors)
     requests = len(receiver.requests)
 
     check_rules("default", timezone.now() + timedelta(minutes=5))

@@ -48,14 +48,12 @@ def mailbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mailbox]:
 
 
 def rule_on(kind: str, receiver: HttpReceiver, **columns: Any) -> AlertRule:
-    """Make a rule that is named like its kind."""
     return make_alert_rule(
         kind, kind, webhook_url=receiver.url, webhook_secret=SECRET, repeat_minutes=None, **columns
     )
 
 
 def wait_for(receiver: HttpReceiver, *told: tuple[str, str, str]) -> None:
-    """Wait until all this is told."""
     wait_until(lambda: set(told) <= set(receiver.told), what=f"all of {told} is told")
 
 
@@ -151,32 +149,6 @@ def test_each_kind_is_told_when_it_opens_and_when_it_is_resolved(
         assert f"{kind}: 1 resolved" in mailbox.subjects
     assert objects["queue_late"] in "".join(mail.get_content() for mail in mailbox.mails)
     assert {mail["To"] for mail in mailbox.mails} == {"ops@example.com"}
-
-
-def test_message_is_delivered_once_after_the_receiver_was_down(
-    workers: Workers, receiver: HttpReceiver
-) -> None:
-    rule_on("queue_late", receiver, threshold=0)
-    make_queue("acme", "slow", paused=True)
-    receiver.down()
-    job = noop.using(tenant="acme", queue="slow").delay()
-    workers.start(settings=SOON)
-    deliveries = Job.objects.filter(name=DELIVERIES)
-    wait_until(lambda: deliveries.filter(attempt__gte=3).exists(), what="two attempts failed")
-    receiver.status = 503
-    receiver.up()
-    wait_until(lambda: len(receiver.requests) >= 2, what="the receiver refuses")
-    receiver.status = 204
-
-    wait_for(receiver, ("queue_late", "open", "acme / slow"))
-    control.cancel([job.pk])
-    wait_for(receiver, ("queue_late", "resolved", "acme / slow"))
-
-    assert len(receiver.told) == len(receiver.messages) == 2
-    assert len(set(receiver.requests)) == 2  # each attempt has the id of its message
-    errors = str(list(deliveries.values_list("errors", flat=True)))
-    assert "answered 503" in errors
-    assert "token" not in errors
 
 
 def test_alert_is_told_once_when_the_leader_is_killed_before_the_delivery(

@@ -43,15 +43,12 @@ class ApiClient:
         )
 
     def get(self, path: str, **headers: str) -> HttpResponse:
-        """Send a GET."""
         return self.send("GET", path, **headers)
 
     def post(self, path: str, body: Any = None, **headers: str) -> HttpResponse:
-        """Send a POST."""
         return self.send("POST", path, body, **headers)
 
     def patch(self, path: str, body: Any = None, **headers: str) -> HttpResponse:
-        """Send a PATCH."""
         return self.send("PATCH", path, body, **headers)
 
 
@@ -66,7 +63,6 @@ def _settings() -> Iterator[None]:
 
 @pytest.fixture
 def api_of() -> Callable[..., ApiClient]:
-    """Return a function that makes a client with a new token."""
     numbers = iter(range(1000))
 
     def make(tenant: str = "acme", *scopes: str, **columns: Any) -> ApiClient:

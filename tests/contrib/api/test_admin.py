@@ -23,7 +23,6 @@ ADDED = {
 
 
 def sees_acme(user: User) -> list[str] | None:
-    """Return the tenants of a member of staff in these tests."""
     return None if user.is_superuser else ["acme"]
 
 

@@ -47,7 +47,6 @@ class Operation:
     scope: str
 
     def ask(self, client: ApiClient, query: str = "") -> Any:
-        """Send a valid request."""
         wait = "seconds=0" if self.name == "wait_for_job" else ""
         path = f"{self.path}?{query}&{wait}"
         return client.send(self.method, path, BODIES.get(self.name))
@@ -70,11 +69,7 @@ def of() -> Of:
     states = {"cancel_job": "created", "tune_job": "created", "follow_job": "success"}
     session = Session.objects.create(kind="serial", tenant="acme", key="k", gate_key="acme/k")
     monitor = ConcurrentJobMonitor.objects.create(
-        tenant="acme",
-        name="m",
-        parallel=1,
-        anchor_id=make_job(queue).pk,
-        created_at=timezone.now(),
+        tenant="acme", name="m", parallel=1, anchor_id=make_job(queue).pk, created_at=timezone.now()
     )
     schedule = Schedule.objects.create(
         tenant="acme", name="s", task=TASK, expression="1h", kind="interval"
@@ -113,7 +108,6 @@ def unchanged() -> Iterator[Callable[[], None]]:
 
 
 def is_problem(response: Any, status: int) -> bool:
-    """Return whether an answer is a problem of a status."""
     return (
         response.status_code == status
         and response["Content-Type"] == "application/problem+json"

@@ -70,11 +70,7 @@ def secret() -> str:
     make_job(queue, state="error")
     Session.objects.create(kind="serial", tenant="acme", key="k", gate_key="acme/k")
     ConcurrentJobMonitor.objects.create(
-        tenant="acme",
-        name="m",
-        parallel=1,
-        anchor_id=make_job(queue).pk,
-        created_at=timezone.now(),
+        tenant="acme", name="m", parallel=1, anchor_id=make_job(queue).pk, created_at=timezone.now()
     )
     Schedule.objects.create(tenant="acme", name="s", task=TASK, expression="1h", kind="interval")
     set_routing(TASK, "default", tenant="acme")

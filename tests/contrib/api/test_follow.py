@@ -121,25 +121,18 @@ def test_wait_of_an_impossible_time_is_refused(api: ApiClient, seconds: str) -> 
     assert api.get(f"/jobs/{job.pk}/wait?seconds={seconds}").status_code == 422
 
 
-def test_events_tell_the_end_under_wsgi(api: ApiClient, looked: threading.Event) -> None:
+@pytest.mark.parametrize("is_async", [False, True], ids=["wsgi", "asgi"])
+def test_events_tell_the_end(api: ApiClient, looked: threading.Event, is_async: bool) -> None:
     job = add.using(tenant="acme").delay(1, 2)
-
-    with ending(looked):
-        response = api.get(f"/jobs/{job.pk}/events")
-        text = b"".join(response.streaming_content).decode()
-
-    assert response["Content-Type"] == "text/event-stream"
-    first, *_, last = events_of(text)
-    assert (first[0], first[1]["state"]) == ("progress", "created")
-    assert (last[0], last[1]["state"], last[1]["result"]) == ("end", "success", 3)
-
-
-def test_events_tell_the_end_under_asgi(looked: threading.Event) -> None:
     secret = create_token("async", tenant="acme", scopes=EVERY)[1]
-    job = add.using(tenant="acme").delay(1, 2)
 
     with ending(looked):
-        text = asyncio.run(_stream(f"/api/jobs/{job.pk}/events", secret))
+        if is_async:
+            text = asyncio.run(_stream(f"/api/jobs/{job.pk}/events", secret))
+        else:
+            response = api.get(f"/jobs/{job.pk}/events")
+            assert response["Content-Type"] == "text/event-stream"
+            text = b"".join(response.streaming_content).decode()
 
     first, *_, last = events_of(text)
     assert (first[0], first[1]["state"]) == ("progress", "created")
@@ -160,21 +153,18 @@ def _request(path: str, secret: str) -> ApplicationCommunicator:
 
 
 async def _status(request: ApplicationCommunicator) -> int:
-    """Send a request; return the status of its answer."""
     await request.send_input({"type": "http.request", "body": b"", "more_body": False})
     status: int = (await request.receive_output(60))["status"]
     return status
 
 
 async def _answer(request: ApplicationCommunicator) -> int:
-    """Send a request, and read its answer to the end; return its status."""
     status = await _status(request)
     await _body(request)
     return status
 
 
 async def _stream(path: str, secret: str) -> str:
-    """Return what the application streams."""
     request = _request(path, secret)
     assert await _status(request) == 200
     return (await _body(request)).decode()

@@ -35,7 +35,6 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
 
 @pytest.fixture
 def wide(api_of: Callable[..., ApiClient]) -> Iterator[ApiClient]:
-    """Return a client that may name any queue."""
     with override_settings(TENANTQUEUE={**SETTINGS, "API_QUEUES_PER_DAY": 30}):
         yield api_of(queues=["*"])
 

@@ -20,7 +20,6 @@ JOB = {"task": "tests.testapp.tasks.add", "args": [1]}
 
 
 def names(tenant: str = "acme") -> set[str]:
-    """Return the queues of a tenant."""
     return set(TenantQueue.objects.filter(tenant=tenant).values_list("name", flat=True))
 
 

@@ -33,7 +33,6 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def executors(settings: Any) -> None:
-    """Give the project the executor `celery`."""
     settings.TENANTQUEUE = {**django_settings.TENANTQUEUE, "EXECUTORS": EXECUTORS}
 
 
@@ -73,12 +72,6 @@ def test_retry_gives_up_after_max_retries() -> None:
     assert job.last_error["class"] == "ConnectionError"
 
 
-def test_autoretry_for_runs_it_again() -> None:
-    job = run_one(delay(by_itself)(3))
-
-    assert (job.state, job.result) == ("success", 3)
-
-
 def test_error_that_no_one_retries_ends_it() -> None:
     job = run_one(delay(breaks, max_attempts=5)())
 
@@ -94,28 +87,23 @@ class Base(CeleryTask):
     abstract = True
 
     def before_start(self, task_id: str, args: Any, kwargs: Any) -> None:
-        """Note it."""
         CALLED.append(("before_start", task_id, args, kwargs))
 
     def on_success(self, retval: Any, task_id: str, args: Any, kwargs: Any) -> None:
-        """Note it."""
         CALLED.append(("on_success", retval))
         fail_in("on_success", kwargs)
 
     def on_failure(self, exc: Any, task_id: str, args: Any, kwargs: Any, einfo: Any) -> None:
-        """Note it."""
         CALLED.append(("on_failure", repr(exc), said_of(einfo)))
         fail_in("on_failure", kwargs)
 
     def on_retry(self, exc: Any, task_id: str, args: Any, kwargs: Any, einfo: Any) -> None:
-        """Note it."""
         CALLED.append(("on_retry", repr(exc), said_of(einfo)))
         fail_in("on_retry", kwargs)
 
     def after_return(
         self, status: str, retval: Any, task_id: str, args: Any, kwargs: Any, einfo: Any
     ) -> None:
-        """Note it."""
         CALLED.append(("after_return", status, said_of(einfo)))
         fail_in("after_return", kwargs)
 
@@ -129,7 +117,6 @@ def said_of(einfo: Any) -> str | None:
 
 
 def fail_in(name: str, kwargs: dict[str, Any]) -> None:
-    """Raise an error in the handler that the job names."""
     if kwargs.get("broken") == name:
         raise ZeroDivisionError(name)
 
@@ -146,7 +133,6 @@ def handled(self: Any, how: str, broken: str = "") -> str:
 
 @pytest.fixture
 def called() -> Iterator[list[tuple[Any, ...]]]:
-    """Yield the handlers that were called."""
     CALLED.clear()
     yield CALLED
     CALLED.clear()
@@ -357,10 +343,11 @@ def five_times() -> int:
     return current_job().attempt
 
 
-def test_attempts_are_those_that_autoretry_asks_for() -> None:
-    job = run_one(delay(five_times)())
+@pytest.mark.parametrize(("made", "args", "result"), [(by_itself, (3,), 3), (five_times, (), 6)])
+def test_autoretry_for_runs_it_again(made: Any, args: tuple[Any, ...], result: int) -> None:
+    job = run_one(delay(made)(*args))
 
-    assert (job.state, job.result) == ("success", 6)
+    assert (job.state, job.result) == ("success", result)
 
 
 def test_error_is_that_of_the_task_when_the_job_has_no_attempt_left() -> None:

@@ -56,11 +56,9 @@ class Deployment:
         self.celery: list[CeleryWorker] = []
 
     def dispatch(self, *options: str) -> Any:
-        """Start a dispatcher."""
         return self.workers.start("--dispatch=celery", *options, module=SETTINGS, anew=True)
 
     def work(self, *options: str) -> CeleryWorker:
-        """Start a Celery worker."""
         number = len(self.celery)
         log = self.directory / f"celery{number}.log"
         made = CeleryWorker(self.env, log, "-n", f"w{number}@test", *options)
@@ -76,7 +74,6 @@ class Deployment:
 
 @pytest.fixture(scope="module")
 def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
-    """Yield a Redis server."""
     made = Redis(tmp_path_factory.mktemp("redis"))
     made.start()
     yield made
@@ -168,7 +165,6 @@ def test_limits_are_those_of_the_job(deployment: Deployment):
 
 
 def run_chaos(deployment: Deployment, jobs: int, *, timeout: float, steps: int) -> None:
-    """Let jobs run in chaos, and audit them."""
     for tenant in chaos.TENANTS:
         make_queue(tenant, "celery", num_slots=chaos.SLOTS, executor="celery")
     ids, atomic = chaos.enqueue(jobs)

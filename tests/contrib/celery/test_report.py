@@ -22,7 +22,6 @@ PROJECT = ROOT / "tests/celery_project"
 
 
 def run(*arguments: str, **environment: str) -> str:
-    """Run Python in the project."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("DJANGO", "DATABASE"))}
     paths = os.pathsep.join((str(PROJECT), str(ROOT)))
     done = subprocess.run(

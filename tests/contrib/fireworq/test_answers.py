@@ -51,18 +51,15 @@ class Fireworq:
         )
 
     def get(self, path: str) -> Any:
-        """Return the JSON of a GET that succeeds."""
         return self.ok("GET", path)
 
     def ok(self, method: str, path: str, body: object = None) -> Any:
-        """Return the JSON of a request that succeeds."""
         response = self.send(method, path, body)
         assert response.status_code == 200, response.content
         assert response["Content-Type"] == "application/json"
         return response.json()
 
     def push(self, category: str = "mail", **fields: Any) -> dict[str, Any]:
-        """Push a job."""
         return self.ok("POST", f"/job/{category}", {"url": URL, **fields})
 
 
@@ -72,7 +69,6 @@ def acme() -> Fireworq:
 
 
 def http_jobs(queue: TenantQueue, count: int, **columns: Any) -> list[int]:
-    """Insert jobs as a push makes them."""
     made = {
         "name": "mail",
         "source_method": HTTP_JOB,
@@ -384,12 +380,7 @@ def test_push_answers_with_the_job_and_stores_an_http_job(acme: Fireworq):
     answer = acme.ok("POST", "/job/test_job1", fields)
 
     job = Job.objects.get()
-    assert answer == {
-        "id": job.pk,
-        "queue_name": "test_queue1",
-        "category": "test_job1",
-        **fields,
-    }
+    assert answer == {"id": job.pk, "queue_name": "test_queue1", "category": "test_job1", **fields}
     assert (job.name, job.source_method, job.is_async) == ("test_job1", HTTP_JOB, True)
     assert (job.state, job.max_attempts, job.timeout_seconds) == ("scheduled", 4, 90.0)
     assert 299 < (job.run_at - job.created_at).total_seconds() < 301

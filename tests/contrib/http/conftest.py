@@ -24,7 +24,6 @@ class Endpoint:
         self.url = ""
 
     def answer(self, received: Received) -> Reply:
-        """Note a request."""
         self.received.append(received)
         return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
@@ -39,14 +38,12 @@ class Endpoint:
 
 @pytest.fixture(scope="session")
 def receiver() -> Iterator[Receiver]:
-    """Yield one receiver for all tests."""
     with Receiver(lambda received: Reply()) as made:
         yield made
 
 
 @pytest.fixture
 def endpoint(db: None, settings: Any, receiver: Receiver) -> Endpoint:
-    """Return an endpoint that jobs may call."""
     settings.TENANTQUEUE = LOCAL
     made = Endpoint()
     made.url = f"http://127.0.0.1:{receiver.port}/hook"

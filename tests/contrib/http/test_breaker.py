@@ -77,20 +77,17 @@ def test_success_lets_all_jobs_through(broken: Breaker, clock: list[float]):
         pass
 
 
-def test_success_between_failures_starts_the_count_anew(settings: Any):
-    settings.TENANTQUEUE = {"HTTP_BREAKER_FAILURES": 2}
+@pytest.mark.parametrize(
+    ("most", "attempts"), [(2, (False, True, False, True)), (None, (False,) * 100)]
+)
+def test_breaker_stays_closed_when_successes_are_between_or_it_is_off(
+    settings: Any, most: int | None, attempts: tuple[bool, ...]
+):
+    settings.TENANTQUEUE = {"HTTP_BREAKER_FAILURES": most}
     breaker = Breaker()
 
-    for is_healthy in (False, True, False, True):
+    for is_healthy in attempts:
         attempt(breaker, is_healthy=is_healthy)
-
-
-def test_breaker_may_be_off(settings: Any):
-    settings.TENANTQUEUE = {"HTTP_BREAKER_FAILURES": None}
-    breaker = Breaker()
-
-    for _ in range(100):
-        attempt(breaker, is_healthy=False)
 
 
 def test_number_of_remembered_endpoints_is_bounded(monkeypatch: pytest.MonkeyPatch):

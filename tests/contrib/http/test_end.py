@@ -30,12 +30,10 @@ POST_END = "django_tenantqueue.http.post_end"
 
 
 def secrets(tenant: str) -> list[str]:
-    """Return the secrets of a tenant in these tests."""
     return ["whsec_" + base64.b64encode(KEY).decode()] if tenant == "acme" else []
 
 
 def no_hosts(tenant: str) -> list[str]:
-    """Let a tenant call nothing."""
     return []
 
 

@@ -71,9 +71,7 @@ def test_every_job_ends_as_the_rule_says_when_answers_fail(workers: Workers):
 
 
 @pytest.mark.heavy
-def test_another_worker_repeats_500_requests_with_their_ids_after_a_kill(
-    workers: Workers,
-):
+def test_another_worker_repeats_500_requests_with_their_ids_after_a_kill(workers: Workers):
     hold = True
 
     def answer(received: Received) -> Reply:

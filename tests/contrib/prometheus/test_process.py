@@ -31,7 +31,6 @@ def free_port() -> int:
 
 
 def scrape(port: int, path: str = "metrics", **headers: str) -> dict[str, float]:
-    """Return the values by name with labels."""
     request = Request(f"http://127.0.0.1:{port}/{path}", headers=headers)
     with urlopen(request, timeout=15) as response:
         return read(response.read())
@@ -87,7 +86,6 @@ class Counters:
         return self.sum("jobs_finished_total")
 
     def sum(self, name: str) -> float:
-        """Return the sum of a metric's series."""
         series = [v for n, v in self._values.items() if n.startswith(f"tenantqueue_{name}{{")]
         return sum(series)
 

@@ -86,12 +86,10 @@ class Prometheus:
             return json.load(response)["data"]
 
     def query(self, expression: str) -> list[float]:
-        """Return the values that an expression has now."""
         found = self.get("query", query=expression)["result"]
         return [float(series["value"][1]) for series in found]
 
     def has_scraped(self, targets: int, times: int) -> bool:
-        """Whether each target has answered this often."""
         assert self.process.poll() is None, self.log.read_text()
         try:
             return self.query(f"count(sum_over_time(up[10m]) >= {times})") == [targets]
@@ -202,10 +200,7 @@ def test_alerts_fire_when_their_series_say_so(tmp_path: Path):
             {"state": "silent"},
             rules["WorkersAreSilent"]["annotations"]["summary"],
         ),
-        "SomethingIsWrong": (
-            {"condition": "task_paused"},
-            "The condition task_paused holds.",
-        ),
+        "SomethingIsWrong": ({"condition": "task_paused"}, "The condition task_paused holds."),
         "TaskFails": (
             {"task": "shop.tasks.pay"},
             "More than 10 % of the runs of shop.tasks.pay end in error.",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from django_tenantqueue.contrib.retention.operations import make_rule
+from tests.browser.fitting import pages_that_fit
 from tests.factories import make_job
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -32,13 +32,6 @@ def test_pages_fit_and_are_accessible(open_page: OpenPage, width: int, scheme: s
         "add": f"{LIST}add/",
         "job": f"/admin/tenantqueue/job/{job.pk}/change/",
     }
-    for name, address in pages.items():
-        page.goto(address)
-        expect(page.locator("#content")).to_be_visible()
-        if folder := os.environ.get("TENANTQUEUE_SCREENSHOTS"):
-            page.wait_for_timeout(500)
-            page.screenshot(path=f"{folder}/retention-{name}-{width}-{scheme}.png", full_page=True)
-        wide = "document.documentElement.scrollWidth <= window.innerWidth"
-        assert page.evaluate(wide), name
+    for name in pages_that_fit(page, pages):
         found = Axe().run(page).response["violations"]
         assert [v["id"] for v in found if v["impact"] in ("serious", "critical")] == [], name

@@ -49,7 +49,6 @@ def ago(days: float) -> datetime:
 
 @pytest.fixture(autouse=True)
 def months() -> None:
-    """Make the months in which jobs of the tests have ended."""
     # psycopg commits a block that is the first of its transaction: the leaves would stay
     assert not RetentionRule.objects.exists()
     for days in range(0, 110, 10):

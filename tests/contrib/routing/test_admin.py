@@ -48,14 +48,8 @@ def test_routing_is_added_edited_in_the_list_and_deleted(admin_client: Client) -
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        (
-            {"pattern": "x", "queue": "hevy"},
-            "so no job can be routed to it. Did you mean",
-        ),
-        (
-            {"pattern": "x", "queue": "heavy", "tenant": "globex"},
-            "has no queue &#x27;heavy&#x27;",
-        ),
+        ({"pattern": "x", "queue": "hevy"}, "so no job can be routed to it. Did you mean"),
+        ({"pattern": "x", "queue": "heavy", "tenant": "globex"}, "has no queue &#x27;heavy&#x27;"),
         ({"pattern": "x", "queue": "old", "tenant": "acme"}, "is retired and takes no new jobs"),
         ({"pattern": "taken", "queue": "heavy"}, "already exists"),
         ({"pattern": "", "queue": "heavy"}, "This field is required"),

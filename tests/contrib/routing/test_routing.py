@@ -45,17 +45,13 @@ def queue_of(made_by: Any = routed, tenant: str = "acme", **options: Any) -> str
     return str(made_by.using(tenant=tenant, **options).delay().queue.name)
 
 
-def test_job_goes_to_the_queue_of_its_task_without_a_routing() -> None:
-    route("tests.other", "heavy")
+@pytest.mark.parametrize(
+    ("pattern", "queue"), [("tests.other", "declared"), ("tests.routed", "heavy")]
+)
+def test_routing_wins_over_the_queue_of_the_task(pattern: str, queue: str) -> None:
+    route(pattern, "heavy")
 
-    assert queue_of() == "declared"
-    assert queue_of(noop) == "default"
-
-
-def test_routing_wins_over_the_queue_of_the_task() -> None:
-    route("tests.routed", "heavy")
-
-    assert queue_of() == "heavy"
+    assert queue_of() == queue
     assert queue_of(noop) == "default"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -14,6 +13,7 @@ from django_tenantqueue.contrib.schedules.firing import fire_schedules
 from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.contrib.schedules.services import make_schedule, run_schedules
 from django_tenantqueue.models import Job
+from tests.browser.fitting import pages_that_fit
 from tests.testapp.tasks import echo, noop
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -59,11 +59,4 @@ def test_nothing_sticks_out_of_the_window(open_page: OpenPage, width: int, schem
     page = open_page(LIST, viewport={"width": width, "height": 900}, color_scheme=scheme)
 
     pages = {"list": LIST, "page": f"{LIST}{row.pk}/change/", "add": f"{LIST}add/"}
-    for name, address in pages.items():
-        page.goto(address)
-        expect(page.locator("#content")).to_be_visible()
-        if folder := os.environ.get("TENANTQUEUE_SCREENSHOTS"):
-            page.wait_for_timeout(500)
-            page.screenshot(path=f"{folder}/schedule-{name}-{width}-{scheme}.png", full_page=True)
-        wide = "document.documentElement.scrollWidth <= window.innerWidth"
-        assert page.evaluate(wide), name
+    assert list(pages_that_fit(page, pages)) == list(pages)

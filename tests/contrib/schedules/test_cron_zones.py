@@ -51,7 +51,6 @@ def turns_of(zone: ZoneInfo) -> Iterator[tuple[datetime, timedelta, timedelta]]:
 
 
 def all_turns() -> dict[tuple[datetime, timedelta, timedelta], ZoneInfo]:
-    """Return each turn of clocks with one of the zones that have it."""
     found: dict[tuple[datetime, timedelta, timedelta], ZoneInfo] = {}
     for name in sorted(available_timezones()):
         for turn in turns_of(ZoneInfo(name)):

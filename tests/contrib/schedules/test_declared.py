@@ -9,15 +9,10 @@ from typing import Any
 import pytest
 from django.core.checks.registry import registry
 
-from django_tenantqueue import (
-    Every,
-    task,
-)
+from django_tenantqueue import Every, task
 from django_tenantqueue.calls import sources
 from django_tenantqueue.contrib.schedules.declared import check_schedules
-from django_tenantqueue.exceptions import (
-    InvalidOption,
-)
+from django_tenantqueue.exceptions import InvalidOption
 
 
 def test_schedule_of_a_task_is_checked(monkeypatch: Any) -> None:
@@ -31,13 +26,7 @@ def test_schedule_of_a_task_is_checked(monkeypatch: Any) -> None:
     assert "is not a cron expression" in found.msg
 
 
-@pytest.fixture
-def own_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tasks that a test declares are forgotten."""
-    monkeypatch.setattr(sources, "_tasks", dict(sources.registered_tasks()))
-
-
-def test_schedule_is_an_option_of_its_app(own_tasks: None) -> None:
+def test_schedule_is_an_option_of_its_app(own_tasks: object) -> None:
     declared = task(name="tests.nightly", schedule=Every(hours=1))(lambda: None)
 
     assert declared.extra == {"schedule": Every(hours=1)}

@@ -32,7 +32,6 @@ MINUTE = timedelta(minutes=1)
 def scheduled(
     when: str = "*/10 * * * *", *, tick_at: datetime = NOON, task: str = noop.name, **columns: Any
 ) -> Schedule:
-    """Make a schedule whose next tick is at noon."""
     row = make_schedule(f"schedule-{Schedule.objects.count()}", task, when, **columns)
     Schedule.objects.filter(pk=row.pk).update(tick_at=tick_at, next_at=tick_at)
     row.refresh_from_db()
@@ -135,8 +134,7 @@ def test_edit_acts_at_the_next_tick_and_no_other_schedule_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("catch_up", "ticks"),
-    [("skip", []), ("once", [60]), ("all", [0, 10, 20, 30, 40, 50, 60])],
+    ("catch_up", "ticks"), [("skip", []), ("once", [60]), ("all", [0, 10, 20, 30, 40, 50, 60])]
 )
 def test_missed_ticks_follow_the_policy(catch_up: str, ticks: list[int]) -> None:
     row = scheduled(task=echo.name, args=[Placeholder("scheduled_at")], catch_up=catch_up)

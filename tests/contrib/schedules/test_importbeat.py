@@ -30,7 +30,6 @@ class Rows(list[Any]):
 
 
 def row(name: str, **columns: Any) -> SimpleNamespace:
-    """Return a PeriodicTask with the defaults of the package."""
     values: dict[str, Any] = {
         **dict.fromkeys(("crontab", "interval", "clocked", "solar", "queue", "exchange")),
         **dict.fromkeys(("routing_key", "priority", "expires", "expire_seconds", "start_time")),

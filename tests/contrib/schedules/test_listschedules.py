@@ -17,7 +17,6 @@ pytestmark = pytest.mark.django_db
 
 
 def printed(*options: str, **values: Any) -> str:
-    """Return what the command prints."""
     out = StringIO()
     call_command("listschedules", *options, stdout=out, **values)
     return out.getvalue()

@@ -11,7 +11,6 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from django_tenantqueue import Cron, Every, Placeholder, task
-from django_tenantqueue.calls import sources
 from django_tenantqueue.contrib.schedules.declared import Synced, sync_schedules
 from django_tenantqueue.contrib.schedules.firing import fire_schedules
 from django_tenantqueue.contrib.schedules.models import Schedule
@@ -247,14 +246,6 @@ def test_placeholder_of_schedules_is_refused_elsewhere() -> None:
 # schedules of the code
 
 
-@pytest.fixture
-def declared(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Return the tasks of the process, which a test changes."""
-    tasks = dict(sources.registered_tasks())
-    monkeypatch.setattr(sources, "_tasks", tasks)
-    return tasks
-
-
 def declare(schedule: Any) -> Any:
     @task(name="tests.nightly", schedule=schedule)
     def nightly(day: Any = None) -> None:
@@ -263,7 +254,7 @@ def declare(schedule: Any) -> Any:
     return nightly
 
 
-@pytest.mark.usefixtures("declared")
+@pytest.mark.usefixtures("own_tasks")
 def test_declared_schedule_is_written_once() -> None:
     declare(Cron("0 3 * * *", time_zone="Europe/Berlin", args=(Placeholder("scheduled_at"),)))
 
@@ -276,7 +267,7 @@ def test_declared_schedule_is_written_once() -> None:
     assert row.args == [{"__tenantqueue__": "scheduled_at"}]
 
 
-@pytest.mark.usefixtures("declared")
+@pytest.mark.usefixtures("own_tasks")
 def test_declared_schedule_follows_the_code_and_stays_disabled() -> None:
     declare("0 3 * * *")
     sync_schedules("default")
@@ -289,7 +280,7 @@ def test_declared_schedule_follows_the_code_and_stays_disabled() -> None:
     assert (row.kind, row.expression, row.enabled) == ("interval", "5m", False)
 
 
-@pytest.mark.usefixtures("declared")
+@pytest.mark.usefixtures("own_tasks")
 def test_schedule_is_disabled_and_marked_when_the_code_no_longer_declares_it() -> None:
     declare("0 3 * * *")
     sync_schedules("default")
@@ -305,10 +296,10 @@ def test_schedule_is_disabled_and_marked_when_the_code_no_longer_declares_it() -
     assert (row.enabled, row.source) == (True, "code")
 
 
-def test_schedule_of_an_unknown_task_goes_with_the_command_alone(declared: dict[str, Any]) -> None:
+def test_schedule_of_an_unknown_task_goes_with_the_command_alone(own_tasks: dict[str, Any]) -> None:
     declare("0 3 * * *")
     sync_schedules("default")
-    del declared["tests.nightly"]
+    del own_tasks["tests.nightly"]
     assert sync_schedules("default") == Synced(0, 0, 0)
 
     call_command("syncschedules")
@@ -316,7 +307,7 @@ def test_schedule_of_an_unknown_task_goes_with_the_command_alone(declared: dict[
     assert Schedule.objects.get().source == "removed"
 
 
-@pytest.mark.usefixtures("declared")
+@pytest.mark.usefixtures("own_tasks")
 def test_schedules_of_operators_are_left_alone() -> None:
     make_schedule("mine", noop, "0 3 * * *")
     make_schedule("tests.nightly", noop, "0 3 * * *")
@@ -327,7 +318,7 @@ def test_schedules_of_operators_are_left_alone() -> None:
     assert set(Schedule.objects.values_list("source", "expression")) == {("admin", "0 3 * * *")}
 
 
-@pytest.mark.usefixtures("declared")
+@pytest.mark.usefixtures("own_tasks")
 @pytest.mark.parametrize("schedule", [5, Cron("* * * * *", args=(1, 2, 3)), Every()])
 def test_declaration_is_refused_when_it_is_wrong(schedule: Any) -> None:
     with pytest.raises((InvalidOption, TypeError)):

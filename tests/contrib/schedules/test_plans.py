@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from django.db import connection, transaction
 
 from django_tenantqueue.contrib.schedules.models import Schedule, ScheduleQuerySet
 from django_tenantqueue.queries.lists import read_in_order
+from tests.plans import nodes
 
 pytestmark = pytest.mark.django_db
 DUE = 200
@@ -31,12 +30,6 @@ def filled(request: pytest.FixtureRequest) -> None:
     with connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
-
-
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for below in plan.get("Plans", ()):
-        yield from nodes(below)
 
 
 def check(rows: ScheduleQuerySet, found: int, *indexes: str) -> None:

@@ -53,7 +53,6 @@ ZONES = [
 
 
 def local(ticks: list[datetime], zone: str) -> dict[str, list[str]]:
-    """Return local times with their offset by local day."""
     days: dict[str, list[str]] = {}
     for tick in ticks:
         there = tick.astimezone(ZoneInfo(zone))

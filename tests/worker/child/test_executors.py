@@ -64,7 +64,6 @@ seen_by_retry_when: list[type[BaseException]] = []
 
 
 def note_and_refuse(error: BaseException) -> bool:
-    """Note the class of an error; no retry."""
     seen_by_retry_when.append(type(error))
     return False
 
@@ -78,7 +77,6 @@ async def cancel_itself() -> None:
 
 
 def backend_id() -> int:
-    """Return which server process this thread's connection has."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         return cursor.fetchone()[0]
@@ -125,8 +123,6 @@ def loop(reports):
 
 @pytest.fixture
 def run_of(claimed_job):
-    """Return a function that makes the run of a task."""
-
     def make(name: str, job_id: int = 7, **changes: object) -> RunningJob:
         full = name if "." in name else f"{__name__}.{name}"
         return RunningJob(claimed_job(id=job_id, name=full, source_method=full, **changes))
@@ -136,8 +132,6 @@ def run_of(claimed_job):
 
 @pytest.fixture
 def ask(db, loop, reports, run_of):
-    """Return a function that runs ask_database and returns its outcome."""
-
     def run():
         loop.submit([run_of("ask_database", is_async=True, max_attempts=1)])
         ((_, outcome),) = ended(reports, 1)
@@ -169,25 +163,12 @@ def test_jobs_run_in_order_when_there_is_one_thread(threads, reports, run_of):
     assert len(threads._threads) == 1
 
 
-def test_job_does_not_run_when_it_was_taken_back(threads, reports, run_of):
+@pytest.mark.parametrize("times", [1, 2])
+def test_job_does_not_run_when_it_was_taken_back_each_time(threads, reports, run_of, times):
     threads.submit([run_of("wait_at_gate", 1)])
     begun.get(timeout=SECONDS)
-    waiting = run_of("wait_at_gate", 2)
-    threads.submit([waiting, run_of("wait_at_gate", 3)])
-
-    assert threads.revoke(waiting)
-    gate.set()
-
-    assert [running.id for running, _ in ended(reports, 2)] == [1, 3]
-
-
-def test_job_does_not_run_when_it_was_taken_back_claimed_again_and_taken_back(
-    threads, reports, run_of
-):
-    threads.submit([run_of("wait_at_gate", 1)])
-    begun.get(timeout=SECONDS)
-    for number in (1, 2):
-        waiting = run_of("wait_at_gate", 2, claim_seq=number)
+    for number in range(times):
+        waiting = run_of("wait_at_gate", 2, claim_seq=number + 1)
         threads.submit([waiting])
         assert threads.revoke(waiting)
     threads.submit([run_of("wait_at_gate", 3)])
@@ -312,15 +293,12 @@ def test_coroutine_may_clean_up_when_it_is_stopped(loop, reports, run_of):
     assert outcome.finished.result == '"cleaned up"'
 
 
-def test_function_runs_in_the_loop_when_it_was_a_coroutine_at_enqueue(loop, reports, run_of):
-    loop.submit([run_of("tests.testapp.tasks.noop", is_async=True)])
-
-    ((_, outcome),) = ended(reports, 1)
-    assert outcome.finished.state == "success"
-
-
-def test_coroutine_runs_in_a_thread_when_it_was_a_function_at_enqueue(threads, reports, run_of):
-    threads.submit([run_of("tests.testapp.tasks.async_noop")])
+@pytest.mark.parametrize(("executor", "name"), [("loop", "noop"), ("threads", "async_noop")])
+def test_task_that_was_of_the_other_kind_at_the_enqueue_runs(
+    request, reports, run_of, executor, name
+):
+    run = run_of(f"tests.testapp.tasks.{name}", is_async=executor == "loop")
+    request.getfixturevalue(executor).submit([run])
 
     ((_, outcome),) = ended(reports, 1)
     assert outcome.finished.state == "success"
@@ -336,28 +314,21 @@ def test_coroutines_use_the_database_again_when_one_has_failed_for_a_lost_connec
     assert ask().state == "success"
 
 
-def test_coroutine_meets_no_lost_connection_when_the_last_try_was_long_ago(
-    ask, monkeypatch, loop, run_of
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_connection_of_the_orm_is_tried_and_stays_when_another_coroutine_may_read_from_it(
+    ask, monkeypatch, loop, run_of, is_lost
 ):
     monkeypatch.setattr(module, "PROBE_SECONDS", 0.0)
     waiting = run_of("wait_in_loop", 8, is_async=True)
     loop.submit([waiting])
     begun.get(timeout=SECONDS)
-    terminate(ask().result)
+    first = ask().result
+    if is_lost:
+        terminate(first)
 
-    assert ask().state == "success"
-    waiting.cancel_requested = True
-    loop.interrupt(waiting, Cancelled)
+    again = ask()
 
-
-def test_connection_of_the_orm_stays_when_another_coroutine_may_read_from_it(
-    ask, monkeypatch, loop, run_of
-):
-    monkeypatch.setattr(module, "PROBE_SECONDS", 0.0)
-    waiting = run_of("wait_in_loop", 8, is_async=True)
-    loop.submit([waiting])
-    begun.get(timeout=SECONDS)
-
-    assert ask().result == ask().result
+    assert again.state == "success"
+    assert (again.result == first) != is_lost
     waiting.cancel_requested = True
     loop.interrupt(waiting, Cancelled)

@@ -93,11 +93,7 @@ def test_interruption_that_hits_a_destructor_is_repeated(claimed_job, monkeypatc
     ],
 )
 def test_run_ends_with_its_interruption_wherever_it_hits(
-    claimed_job: Any,
-    django_db_blocker: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    error: Any,
-    ends: str,
+    claimed_job: Any, django_db_blocker: Any, monkeypatch: pytest.MonkeyPatch, error: Any, ends: str
 ) -> None:
     monkeypatch.setattr(sys, "unraisablehook", repeat_interruption)  # as in a worker
     reports: queue.SimpleQueue[Any] = queue.SimpleQueue()

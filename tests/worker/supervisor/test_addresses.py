@@ -14,8 +14,6 @@ NAMES = {"db1": ["10.0.0.1"], "db2": ["fd00::2", "10.0.0.2"]}
 
 @pytest.fixture(autouse=True)
 def names(monkeypatch):
-    """Have the names above, and no others."""
-
     def look_up(host: str, port: str | None, **kind: int):
         if host not in NAMES:
             raise socket.gaierror("not known")

@@ -28,7 +28,6 @@ class FakePool:
     is_closed = False
 
     def close(self) -> None:
-        """Note that it is closed."""
         self.is_closed = True
 
 
@@ -42,7 +41,6 @@ def options(monkeypatch):
 
 @pytest.fixture
 def pool(options, monkeypatch):
-    """Return the open pool of the default database."""
     connections["default"].close()  # it came from none
     options["pool"] = POOL
     monkeypatch.setitem(connections.settings["default"], "CONN_HEALTH_CHECKS", False)

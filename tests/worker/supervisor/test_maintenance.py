@@ -64,12 +64,16 @@ def end_session(maintenance: Maintenance) -> None:
     maintenance._lease.connection.close()
 
 
-def test_another_takes_over_when_the_leader_resigns(pair):
+@pytest.mark.parametrize("breaks", [False, True], ids=["resigns", "connection breaks"])
+def test_another_takes_over_when_the_leader_resigns_or_its_connection_breaks(pair, breaks):
     first, second = pair
     first.run_once()
     second.run_once()
 
-    first.resign()
+    if breaks:
+        end_session(first)
+    else:
+        first.resign()
     second.run_once()
     first.run_once()
 
@@ -264,17 +268,6 @@ def test_duty_is_recorded_when_it_did_something_and_else_now_and_then(pair):
     assert (first.outcome, first.runs, first.error) == ("7", 1, "")
     assert first.acted_at is not None
     assert second.ran_at == first.ran_at
-
-
-def test_another_takes_over_when_the_leaders_connection_breaks(pair):
-    first, second = pair
-    first.run_once()
-    end_session(first)
-    second.run_once()
-
-    first.run_once()
-
-    assert (first.leading, second.leading) == (False, True)
 
 
 def test_steps_are_bounded_when_many_jobs_are_due(pair, monkeypatch):
