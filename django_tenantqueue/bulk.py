@@ -27,7 +27,7 @@ from .operations.bulk import Bulk, Claim, Tally, act_on, finish, resume
 from .operations.bulk_actions import ACTIONS, TASK_PREFIX, find_action
 from .operations.queues import make_queue
 from .states import Priority
-from .status.amounts import TOTAL_COUNTED_TO
+from .status.display_limits import TOTAL_COUNTED_TO
 from .status.job_filters import COUNT_PAGE, LABELS, count_matching, read_filters
 from .status.visible import tenants_of, visible_jobs
 from .tasks import InternalTask

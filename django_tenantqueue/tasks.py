@@ -22,7 +22,7 @@ from .calls.options import (
     check_seconds,
     explained,
 )
-from .calls.secret import read_secret
+from .calls.secret_option import read_secret
 from .calls.sources import INTERNAL, DelayableMark, Source
 from .calls.task_options import (
     Backoff,

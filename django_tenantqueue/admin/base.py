@@ -25,8 +25,8 @@ from django.utils.translation import gettext
 from ..conf import get_settings
 from ..models import Job
 from ..queries.lists import NEWEST
-from ..status.amounts import PAGE
 from ..status.changes import changes_of
+from ..status.display_limits import PAGE
 from ..status.stored_rows import stored_columns
 from .acting import acting
 from .change_text import described, only_of

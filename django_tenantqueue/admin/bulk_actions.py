@@ -21,7 +21,7 @@ from ..exceptions import InvalidArgument, QueueFull, QueueRetired
 from ..models import Job, TenantQueue
 from ..operations.bulk_actions import find_action
 from ..queries.lists import read_in_order
-from ..status.amounts import TOTAL_COUNTED_TO
+from ..status.display_limits import TOTAL_COUNTED_TO
 from ..status.explanation.worker_causes import worker_causes
 from ..status.job_filters import (
     COUNT_PAGE,

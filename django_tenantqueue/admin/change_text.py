@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from ..bulk import REASONS
 from ..models import Change
 from ..models.change import kind_text, models_by_kind
-from ..status.amounts import LINE, LISTED
+from ..status.display_limits import LINE, LISTED
 from .formats import NOTHING, exact_text, moment, parse_moment, value_text
 
 COUNTS: dict[str, Any] = {

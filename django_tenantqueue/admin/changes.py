@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from ..models import Change
 from ..models.change import kind_text, models_by_kind
 from ..queries.lists import NEWEST
-from ..status.amounts import READ
+from ..status.display_limits import READ
 from ..text import is_storable
 from .base import EmptyList, LoadedChangeList, TenantQueueModelAdmin
 from .change_text import ids_text, target, values_text

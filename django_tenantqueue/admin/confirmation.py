@@ -13,7 +13,7 @@ from django.template.response import TemplateResponse
 from django.utils.formats import localize
 from django.utils.translation import gettext
 
-from ..status.amounts import LISTED
+from ..status.display_limits import LISTED
 from .base import TenantQueueModelAdmin
 
 APPLY = "_apply"

@@ -19,7 +19,7 @@ from django.utils.translation import gettext
 from ..conf import get_settings
 from ..models import TenantQueue
 from ..operations.failures import MOST, Done, cancel_failed, retry_failed
-from ..status.amounts import COUNTED_TO, LINE, LISTED, PAGE, starts_of_periods
+from ..status.display_limits import COUNTED_TO, LINE, LISTED, PAGE, starts_of_periods
 from ..status.failures import (
     WALKED,
     Example,

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext
 
 from ..states import State
-from ..status.amounts import TEXT
+from ..status.display_limits import TEXT
 from ..status.figures import NOTHING as NOTHING
 from ..status.figures import duration_text as duration_text
 from ..status.figures import rough_text

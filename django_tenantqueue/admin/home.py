@@ -33,7 +33,7 @@ from ..models import (
 )
 from ..operations import control
 from ..queries.fleet import HeldJobs
-from ..status.amounts import COUNTED_TO, LATE_SECONDS, PERIODS, TOTAL_COUNTED_TO
+from ..status.display_limits import COUNTED_TO, LATE_SECONDS, PERIODS, TOTAL_COUNTED_TO
 from ..status.figures import duration_text, rate_text
 from ..status.held import cause_text, is_late, place_text
 from ..status.overview import Overview, QueueLine, TaskLine, read_overview

@@ -17,7 +17,7 @@ from ..calls.arguments import MARK, check_entered, decode_args, marked_values
 from ..calls.sources import INTERNAL, NOTHING, Source
 from ..exceptions import TenantQueueError
 from ..models import Job, TenantQueue
-from ..status.amounts import TEXT
+from ..status.display_limits import TEXT
 from ..status.masking import MASK, mask_of_job, split
 from .formats import json_text
 from .job_forms import PriorityForm, RunAtField, open_queue

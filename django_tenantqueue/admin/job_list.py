@@ -18,14 +18,14 @@ from ..conf import get_settings
 from ..models import Job, TenantQueue
 from ..queries.lists import NEWEST
 from ..states import State
-from ..status.amounts import LINE
+from ..status.display_limits import LINE
 from ..status.job_filters import SEARCH, STATE_LABELS, Asked, read_filters
 from ..status.job_pages import JobPage
 from ..status.masking import masked_columns
 from ..status.stored_rows import Column, Row, stored_columns
 from .export import read_ids
 from .formats import read_number
-from .job_filters import NAMES_MOST, Suggested, counted_states, filters_of, suggest
+from .job_list_filters import NAMES_MOST, Suggested, counted_states, filters_of, suggest
 from .visible import visible_tenants
 
 PARAMETERS = ("state", "tenant", "queue", "queue_id", "name")

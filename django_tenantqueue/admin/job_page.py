@@ -18,9 +18,9 @@ from ..features import Feature, gathered
 from ..models import ConcurrentJobMonitor, Job, Session, TenantQueue, UserCap, Worker
 from ..models.job import RESULT_REMOVED
 from ..states import WAITING, State
-from ..status.amounts import LINE, TEXT
 from ..status.changes import changes_of
 from ..status.deaths import death_of
+from ..status.display_limits import LINE, TEXT
 from ..tracebacks import Part, folded
 from .formats import (
     breakable,

@@ -14,7 +14,7 @@ from django.utils.translation import gettext
 
 from ..models import Job
 from ..states import State
-from ..status.amounts import TEXT
+from ..status.display_limits import TEXT
 from ..status.masking import COLUMNS, MASK, mask_of_job, masked_columns, split
 from .formats import json_text
 

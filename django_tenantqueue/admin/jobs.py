@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy as _
 from ..models import Job
 from ..operations import control
 from ..states import State
-from ..status.amounts import LINE
+from ..status.display_limits import LINE
 from ..status.held import GATES as HELD_BY
 from .acting import acting
 from .export import Table

@@ -22,7 +22,7 @@ from ..models import Job
 from ..models.job_query import source_types
 from ..queries.lists import JobOfSource, list_jobs_of_sources
 from ..states import State
-from ..status.amounts import LISTED
+from ..status.display_limits import LISTED
 from ..status.visible import visible_jobs
 from .formats import (
     NOTHING,

@@ -14,7 +14,7 @@ from django.utils.translation import gettext, ngettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from ..operations.tuning import add_row
-from ..status.amounts import COUNTED_TO
+from ..status.display_limits import COUNTED_TO
 from ..status.task_names import is_known
 from .base import TenantQueueModelAdmin
 from .confirmation import confirm

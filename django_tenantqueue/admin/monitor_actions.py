@@ -19,7 +19,7 @@ from ..models import ConcurrentJobMonitor
 from ..operations import monitor_control
 from ..operations.control import CLAIM_SECONDS
 from ..operations.monitor_retry import FailedRetry
-from ..status.amounts import PAGE
+from ..status.display_limits import PAGE
 from ..status.monitor_progress import Progress, progress_of
 from .base import TenantQueueModelAdmin
 from .confirmation import ask, confirm, is_answered

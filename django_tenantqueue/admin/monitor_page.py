@@ -16,7 +16,7 @@ from django.utils.translation import gettext, ngettext
 from ..models import ConcurrentJobMonitor
 from ..queries.monitor_page import FailureGroup, group_failures
 from ..queries.monitor_summary import sum_up_monitor
-from ..status.amounts import COUNTED_TO, LISTED
+from ..status.display_limits import COUNTED_TO, LISTED
 from ..status.explanation import Target, explain_monitor
 from ..status.figures import rate_text
 from ..status.monitor_progress import Progress

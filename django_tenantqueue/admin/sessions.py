@@ -21,7 +21,7 @@ from ..operations import sessions as operations
 from ..operations.sessions import session_loads
 from ..queries.gates import SessionLoad
 from ..states import State
-from ..status.amounts import COUNTED_TO
+from ..status.display_limits import COUNTED_TO
 from .base import EmptyList, jobs_hidden
 from .filters import HaltedFilter, TenantFilter
 from .formats import NOTHING, badge, badges, counted, state_badge, table

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.apps import apps
 
-from .secret import Secret
+from .secret_option import Secret
 from .sources import INTERNAL, is_of_instances, known_task, signature_of
 
 

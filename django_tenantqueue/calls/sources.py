@@ -36,7 +36,7 @@ from ..exceptions import InvalidArgument, NotAllowed, Permanent, UnknownTask, Un
 from ..features import Feature, hooks
 from .arguments import RESULT_MARK, TICK_MARK, encode_args, size_of, write_alias
 from .options import Options
-from .secret import Secret, marked
+from .secret_option import Secret, marked
 
 
 class RegisteredTask(Protocol):
@@ -81,7 +81,7 @@ class Source:
     def encode(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, follows: bool = False
     ) -> str:
-        """Return what a job stores of its arguments: see encode_args() and calls/secret.py.
+        """Return what a job stores of its arguments: see encode_args() and calls/secret_option.py.
 
         `follows`: it follows another job, whose result may be among them.
         """

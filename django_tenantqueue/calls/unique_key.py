@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..exceptions import InvalidArgument
-from ..gates import gate_key
+from ..gate_keys import gate_key
 from .arguments import encode_args
-from .secret import KEY
+from .secret_option import KEY
 from .sources import Source, find_task, signature_of
 from .unique import Unique, check_key
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .. import gates
+from .. import gate_keys
 from ..queries.fleet import HeldJobs, RunningClaim
-from ..status.amounts import COUNTED_TO
+from ..status.display_limits import COUNTED_TO
 from ..status.figures import (
     NOTHING,
     counted_text,
@@ -143,11 +143,11 @@ def _jobs(report: FleetReport) -> Iterator[str]:
             ("ready", "", counts.ready),
             ("scheduled", "", counts.scheduled),
             ("running", "", counts.running),
-            ("held by a monitor", gates.MONITOR, held.monitor),
-            ("held by a session", gates.SESSION, held.session),
-            ("held by a user's cap", gates.USER, held.user),
-            ("held by an exclusive key", gates.EXCLUSIVE, held.exclusive),
-            ("held by a task", gates.TASK, held.task),
+            ("held by a monitor", gate_keys.MONITOR, held.monitor),
+            ("held by a session", gate_keys.SESSION, held.session),
+            ("held by a user's cap", gate_keys.USER, held.user),
+            ("held by an exclusive key", gate_keys.EXCLUSIVE, held.exclusive),
+            ("held by a task", gate_keys.TASK, held.task),
         )
         if number or not gate
     ]

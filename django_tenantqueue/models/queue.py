@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from . import columns
+from . import shared_columns
 
 
 class TenantQueue(models.Model):
@@ -22,7 +22,7 @@ class TenantQueue(models.Model):
         _("tenant"), max_length=200, blank=True, help_text=_("Empty: jobs without a tenant.")
     )
     name = models.CharField(_("queue"), max_length=100, default="default")
-    num_slots = columns.num_slots(
+    num_slots = shared_columns.num_slots(
         _("How many of its jobs may run at once, on all machines. Empty: no limit."),
         default=5,
         db_default=5,
@@ -34,10 +34,10 @@ class TenantQueue(models.Model):
         validators=[MinValueValidator(1), MaxValueValidator(1000)],
         help_text=_("Turns this queue gets for each turn of a queue of weight 1."),
     )
-    max_per_second = columns.max_per_second(
+    max_per_second = shared_columns.max_per_second(
         _("How many jobs may start in a second, on all machines. Empty: no limit.")
     )
-    burst = columns.burst()
+    burst = shared_columns.burst()
     max_waiting = models.IntegerField(
         _("max waiting"),
         null=True,
@@ -99,4 +99,4 @@ class TenantQueue(models.Model):
     @property
     def burst_size(self) -> int | None:
         """How many may start at once; None without `max_per_second`. The claim's SQL agrees."""
-        return columns.burst_size(self.max_per_second, self.burst)
+        return shared_columns.burst_size(self.max_per_second, self.burst)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from . import columns
+from . import shared_columns
 from .queue import TenantQueue
 from .task_control import TaskControl
 
@@ -34,7 +34,7 @@ class Rate(models.Model):
 class QueueRate(Rate):
     """The rate of a queue, read and written by claims, under their lock of the queue's row."""
 
-    queue = columns.key_of(TenantQueue, _("queue"))
+    queue = shared_columns.key_of(TenantQueue, _("queue"))
 
     class Meta:
         verbose_name = _("queue rate")
@@ -44,7 +44,7 @@ class QueueRate(Rate):
 class TaskRate(Rate):
     """The rate of a task, written under the lock of the task's gate."""
 
-    control = columns.key_of(TaskControl, _("task control"))
+    control = shared_columns.key_of(TaskControl, _("task control"))
 
     class Meta:
         verbose_name = _("task rate")

@@ -11,8 +11,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
-from ..gates import EVERYBODY, gate_key
-from . import columns
+from ..gate_keys import EVERYBODY, gate_key
+from . import shared_columns
 from .job import Job
 
 
@@ -58,7 +58,7 @@ class Session(models.Model):
     tenant = models.CharField(_("tenant"), max_length=200, blank=True)
     key = models.CharField(_("key"), max_length=200, blank=True)
     gate_key = models.TextField(editable=False)
-    num_slots = columns.num_slots(
+    num_slots = shared_columns.num_slots(
         _("How many of the user's jobs may run at once. Empty: the tenant's default.")
     )
     paused = models.BooleanField(

@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from . import columns
+from . import shared_columns
 
 
 class TaskControl(models.Model):
@@ -30,13 +30,13 @@ class TaskControl(models.Model):
         db_default=False,
         help_text=_("Start no more of its jobs, of any tenant."),
     )
-    num_slots = columns.num_slots(
+    num_slots = shared_columns.num_slots(
         _("How many of its jobs may run at once, of all tenants together. Empty: any.")
     )
-    max_per_second = columns.max_per_second(
+    max_per_second = shared_columns.max_per_second(
         _("How many of its jobs may start in a second, of all tenants. Empty: any.")
     )
-    burst = columns.burst()
+    burst = shared_columns.burst()
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     class Meta:
@@ -65,4 +65,4 @@ class TaskControl(models.Model):
     @property
     def burst_size(self) -> int | None:
         """How many may start at once; None without `max_per_second`. The view agrees."""
-        return columns.burst_size(self.max_per_second, self.burst)
+        return shared_columns.burst_size(self.max_per_second, self.burst)

@@ -14,12 +14,12 @@ from django.utils import timezone
 
 from ..calls.given import merged
 from ..calls.options import Options
-from ..calls.secret import with_mark
+from ..calls.secret_option import with_mark
 from ..calls.sources import INTERNAL, NOTHING, RegisteredTask, Source, resolve, signature_of
 from ..calls.unique import UNTIL_EXPIRED, Unique
 from ..conf import get_settings
 from ..exceptions import NotAllowed, TransitionRefused
-from ..gates import own_key
+from ..gate_keys import own_key
 from ..models import Change, Job, TenantQueue
 from ..status.masking import split
 from .changes import Entry

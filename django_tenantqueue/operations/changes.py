@@ -14,7 +14,7 @@ from django.db.models import Model, QuerySet
 
 from ..models import Change, Job
 from ..models.change import kind_of
-from ..status.amounts import NAMED
+from ..status.display_limits import NAMED
 from .actor import current_actor
 
 MOST_IDS = 100

@@ -16,7 +16,7 @@ from ..calls.context import with_trace
 from ..calls.options import Options
 from ..calls.sources import RegisteredTask, Source
 from ..exceptions import QueueFull
-from ..gates import JobGates
+from ..gate_keys import JobGates
 from ..models import Job
 from ..queries import enqueue as queries
 from ..queries.unique import Placed

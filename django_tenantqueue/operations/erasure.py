@@ -14,7 +14,7 @@ from django.db.models import Model, QuerySet
 from ..batches import BATCH
 from ..exceptions import InvalidOption, TransitionRefused
 from ..features import Feature, hooks
-from ..gates import gate_key
+from ..gate_keys import gate_key
 from ..models import (
     Change,
     ConcurrentJobMonitor,
@@ -29,7 +29,7 @@ from ..models import (
 )
 from ..models.job_query import JobQuerySet
 from ..states import ACTIVE
-from ..status.amounts import READ
+from ..status.display_limits import READ
 from . import control
 from .changes import Entry
 from .erasure_elsewhere import find_bulk_jobs, forget_elsewhere, forget_follow_ups

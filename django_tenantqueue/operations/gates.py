@@ -21,7 +21,7 @@ from django.db import DatabaseError, connections, transaction
 from ..batches import SMALL_BATCH
 from ..conf import get_settings
 from ..exceptions import DuplicateJob
-from ..gates import EXCLUSIVE, MONITOR, ORDER, SESSION, TASK, USER, JobGates
+from ..gate_keys import EXCLUSIVE, MONITOR, ORDER, SESSION, TASK, USER, JobGates
 from ..queries import control as control_queries
 from ..queries import enqueue as enqueue_queries
 from ..queries import gates as queries

@@ -13,12 +13,12 @@ from django.utils import timezone
 
 from ..batches import BATCH
 from ..conf import alias_of, get_settings
-from ..gates import MONITOR, JobGates
+from ..gate_keys import MONITOR, JobGates
 from ..models import ConcurrentJobMonitor, Job
 from ..queries import monitors as queries
 from ..queries.base import Where
 from ..states import State
-from ..status.amounts import PAGE
+from ..status.display_limits import PAGE
 from ..status.monitor_details import ENDED
 from . import control
 from .gates import release_and_wake, release_later

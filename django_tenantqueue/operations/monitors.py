@@ -22,7 +22,7 @@ from ..conf import get_settings
 from ..exceptions import InvalidOption, MonitorEnded, Unsupported
 from ..execution import eager
 from ..execution.job_monitor import EagerSummary
-from ..gates import MONITOR, JobGates, gate_key
+from ..gate_keys import MONITOR, JobGates, gate_key
 from ..models import ConcurrentJobMonitor, Job, MonitorAddition
 from ..queries.base import fetch
 from ..queries.direct import fetch_prepared

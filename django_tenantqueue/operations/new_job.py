@@ -14,7 +14,7 @@ from ..calls.options import Options, check_labels
 from ..calls.sources import Source
 from ..calls.unique_key import make_key
 from ..conf import get_settings
-from ..gates import JobGates, gate_key
+from ..gate_keys import JobGates, gate_key
 from ..queries import enqueue as queries
 from ..states import Priority
 from .queues import Target, lane_of

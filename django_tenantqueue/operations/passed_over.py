@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 
 from ..batches import BATCH
-from ..gates import SESSION
+from ..gate_keys import SESSION
 from ..queries.base import Where
 from ..queries.claim import Key, Pair
 from ..queries.gates import Keys

@@ -9,10 +9,10 @@ from typing import Any
 from django.db import transaction
 
 from ..conf import alias_of
-from ..gates import JobGates, gate_key
+from ..gate_keys import JobGates, gate_key
 from ..models import Session
 from ..queries.gates import SessionLoad, count_sessions, prune_sessions
-from ..status.amounts import COUNTED_TO
+from ..status.display_limits import COUNTED_TO
 from .gates import release_later
 from .tuning import Ids, ids_of, lock_or_make, switch_rows, tune_row, write_columns
 

@@ -13,7 +13,7 @@ from ..conf import alias_of
 from ..exceptions import InvalidOption
 from ..models import TaskControl
 from ..queries.tasks import TaskLoad, count_tasks, mark_task_jobs
-from ..status.amounts import COUNTED_TO
+from ..status.display_limits import COUNTED_TO
 from ..status.task_names import is_known
 from . import gates
 from .tuning import Ids, delete_rows, ids_of, lock_or_make, switch_rows, tune_row, write_columns

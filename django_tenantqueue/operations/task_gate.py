@@ -17,7 +17,7 @@ import psycopg
 from django.db import DatabaseError
 
 from ..batches import BATCH
-from ..gates import EXCLUSIVE, MONITOR, TASK, USER, JobGates
+from ..gate_keys import EXCLUSIVE, MONITOR, TASK, USER, JobGates
 from ..queries import tasks as queries
 from ..queries.base import Where, fetch
 from ..queries.claim import ClaimedJob

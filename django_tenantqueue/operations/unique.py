@@ -20,7 +20,7 @@ from django.utils import timezone
 from ..batches import BATCH
 from ..calls.unique import LOG, RAISE, REJECT, REPLACE, RESCHEDULE, Unique
 from ..exceptions import Cancelled, DuplicateJob
-from ..gates import JobGates
+from ..gate_keys import JobGates
 from ..queries import unique as queries
 from ..queries.base import array, fetch
 from ..queries.control import edit_jobs

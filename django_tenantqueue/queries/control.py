@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ..gates import JobGates
+from ..gate_keys import JobGates
 from .base import Where, array, fetch
 from .follow_ups import FollowUp, read_follow_ups
 from .lists import fetch_in_order

@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from ..gates import MONITOR
+from ..gate_keys import MONITOR
 from .base import LOCK_TIMEOUT, fetch, is_pooled, send_statement
 from .claim import ClaimedJob, ClaimRequest, Look, as_look, claim_params, lock_params
 from .finish import Failed, Finished, finish_params, reschedule_params

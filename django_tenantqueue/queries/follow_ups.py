@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..gates import JobGates
+from ..gate_keys import JobGates
 from .base import Where, array, fetch
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from ..gates import EXCLUSIVE, MONITOR, SESSION, USER, JobGates
+from ..gate_keys import EXCLUSIVE, MONITOR, SESSION, USER, JobGates
 from .base import Where, array, fetch
 from .locks import GATE_LOCK_CLASSES
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from ..gates import ORDER
+from ..gate_keys import ORDER
 
 
 class LockClass(IntEnum):

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import starmap
 from typing import Any
 
-from ..gates import MONITOR
+from ..gate_keys import MONITOR
 from ..states import State
 from .base import Where, array, fetch
 from .gates import Moved, Released, add_gates

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import connections
 
-from ..gates import JobGates
+from ..gate_keys import JobGates
 from .base import Where, array, fetch
 from .claim import ClaimedJob, Key, Pair, start_params
 from .lists import fetch_in_order

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..models import TenantQueue
 from ..queries.control import QueueLoad, count_queues
 from ..queries.fleet import BusyQueue, list_busy_queues
-from .amounts import COUNTED_TO, TOTAL_COUNTED_TO, VISITED
+from .display_limits import COUNTED_TO, TOTAL_COUNTED_TO, VISITED
 from .job_pages import queue_ids
 
 

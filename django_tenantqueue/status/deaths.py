@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ..models import Change, Worker
-from .amounts import PAGE
 from .changes import changes_of
+from .display_limits import PAGE
 
 
 @dataclass(frozen=True, slots=True)

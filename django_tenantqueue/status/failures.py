@@ -24,7 +24,7 @@ from ..queries.figures import (
 )
 from ..queries.lists import NEWEST, read_in_order
 from ..text import clean_text
-from .amounts import MESSAGE, NAMED, PAGE, PERIODS, READ, starts_of_periods
+from .display_limits import MESSAGE, NAMED, PAGE, PERIODS, READ, starts_of_periods
 from .job_pages import QUEUES_APART
 
 WALKED = READ * 5

@@ -14,10 +14,10 @@ from ..models import Worker
 from ..models.worker import Role
 from ..queries.control import QueueLoad
 from ..queries.fleet import BusyQueue, HeldJobs, JobCounts, RunningClaim
-from .amounts import COUNTED_TO, TOTAL_COUNTED_TO
 from .busy_queues import Busy, walk_busy
 from .conditions import Look, problems
 from .conditions.look import LEAVING_OR_SILENT
+from .display_limits import COUNTED_TO, TOTAL_COUNTED_TO
 from .held import count_held, read_held_of
 from .stored_rows import columns_of
 from .workers import DutyReport, WorkerState, state_of

@@ -8,18 +8,18 @@ from typing import Any
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from .. import gates
+from .. import gate_keys
 from ..queries import fleet as queries
 from ..queries.fleet import HeldCounts, HeldJobs
-from .amounts import COUNTED_TO, LATE_SECONDS, NAMED, VISITED
+from .display_limits import COUNTED_TO, LATE_SECONDS, NAMED, VISITED
 from .figures import NOTHING, counted_text, rough_text
 
 GATES: dict[str | None, Any] = {
-    gates.MONITOR: _("monitor"),
-    gates.SESSION: _("session"),
-    gates.USER: _("user"),
-    gates.EXCLUSIVE: _("unique key"),
-    gates.TASK: _("task"),
+    gate_keys.MONITOR: _("monitor"),
+    gate_keys.SESSION: _("session"),
+    gate_keys.USER: _("user"),
+    gate_keys.EXCLUSIVE: _("unique key"),
+    gate_keys.TASK: _("task"),
 }
 """The gates, in the words of all pages."""
 
@@ -36,7 +36,7 @@ def read_held_of(using: str, queue_ids: Iterable[int]) -> list[HeldJobs]:
 
 def count_held(held: Iterable[HeldJobs]) -> HeldCounts:
     """Return how many of these jobs each gate holds."""
-    jobs = dict.fromkeys(gates.ORDER, 0)
+    jobs = dict.fromkeys(gate_keys.ORDER, 0)
     for one in held:
         jobs[one.gate] += one.jobs
     return HeldCounts(**jobs)
@@ -44,7 +44,7 @@ def count_held(held: Iterable[HeldJobs]) -> HeldCounts:
 
 def oldest_of_gates(held: Iterable[HeldJobs]) -> dict[str, float]:
     """Return how long the first job of each gate has waited; 0 where none is held."""
-    oldest = dict.fromkeys(gates.ORDER, 0.0)
+    oldest = dict.fromkeys(gate_keys.ORDER, 0.0)
     for one in held:
         oldest[one.gate] = max(oldest[one.gate], one.wait_seconds)
     return oldest
@@ -52,12 +52,16 @@ def oldest_of_gates(held: Iterable[HeldJobs]) -> dict[str, float]:
 
 def is_late(held: HeldJobs) -> bool:
     """Return whether its first job is late. Details wait for others of their monitor: never."""
-    return held.gate != gates.MONITOR and held.wait_seconds > LATE_SECONDS
+    return held.gate != gate_keys.MONITOR and held.wait_seconds > LATE_SECONDS
 
 
 def cause_text(held: HeldJobs) -> str:
     """Return which gate holds the first of the jobs, such as "task app.tasks.report"."""
-    key = f"#{held.key}" if held.gate == gates.MONITOR else gates.own_key(held.tenant, held.key)
+    key = (
+        f"#{held.key}"
+        if held.gate == gate_keys.MONITOR
+        else gate_keys.own_key(held.tenant, held.key)
+    )
     return f"{GATES[held.gate]} {key}"
 
 

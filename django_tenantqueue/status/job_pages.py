@@ -14,7 +14,7 @@ from ..models import TenantQueue
 from ..queries import lists as queries
 from ..queries.lists import Found, JobFilter, Statement
 from ..states import ACTIVE, FINAL, UNFINISHED, State
-from .amounts import PAGE, READ
+from .display_limits import PAGE, READ
 
 WINDOW = READ // 5
 """Entries of an index that one page looks at when a filter is not in that index."""

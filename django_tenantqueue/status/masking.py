@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..calls.known import known_secret, known_signature
-from ..calls.secret import KEY, Places, keyword_name, parameter_names, places_of, read_mark
+from ..calls.secret_option import KEY, Places, keyword_name, parameter_names, places_of, read_mark
 from ..conf import get_settings
 from ..models import Job
 

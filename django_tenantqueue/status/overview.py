@@ -18,8 +18,8 @@ from ..queries.figures import (
 )
 from ..queries.fleet import BusyQueue
 from ..queries.lists import read_in_order
-from .amounts import LISTED, PERIODS, VISITED, starts_of_periods
 from .busy_queues import Busy, busy_among, walk_busy
+from .display_limits import LISTED, PERIODS, VISITED, starts_of_periods
 from .fleet_report import FleetReport, read_report, read_report_of
 from .job_pages import queue_ids
 from .queue_loads import loads, sum_of_slots, sum_of_taken_slots

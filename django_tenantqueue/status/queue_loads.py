@@ -12,7 +12,7 @@ from ..calls.sources import registered_tasks
 from ..conf import get_settings
 from ..models import Job, QueueRate, TenantQueue
 from ..queries.control import QueueLoad, count_queues
-from .amounts import COUNTED_TO, TOTAL_COUNTED_TO
+from .display_limits import COUNTED_TO, TOTAL_COUNTED_TO
 from .takers import Takers
 
 

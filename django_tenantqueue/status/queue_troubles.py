@@ -15,8 +15,8 @@ from ..queries.control import QueueLoad
 from ..queries.figures import Counts, sum_failures_by_queue, sum_of_queues
 from ..queries.fleet import BusyQueue, HeldJobs, list_held
 from ..queries.lists import read_in_order
-from .amounts import LATE_SECONDS, READ, VISITED
 from .busy_queues import Busy
+from .display_limits import LATE_SECONDS, READ, VISITED
 from .held import is_late, read_held_of
 from .queue_loads import loads
 from .takers import Takers, read_takers

@@ -13,7 +13,7 @@ from ..models import Duty, Worker
 from ..models.worker import SILENT, Role
 from ..queries import fleet as queries
 from ..queries.fleet import RunningClaim
-from .amounts import PAGE
+from .display_limits import PAGE
 from .stored_rows import columns_of
 
 

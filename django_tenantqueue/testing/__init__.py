@@ -24,7 +24,7 @@ from ..execution.current_job import RunningJob
 from ..execution.outcome import UNKNOWN_CLASS, Outcome
 from ..execution.run import run_async, run_sync
 from ..features import Feature, hooks
-from ..gates import JobGates
+from ..gate_keys import JobGates
 from ..models import Job, TenantQueue
 from ..operations.claim import Claimer, Filters, Verdict
 from ..operations.gates import follow_later, keys_of, release

@@ -20,7 +20,7 @@ from ..calls.sources import Source, describe_function, describe_method, describe
 from ..conf import get_settings
 from ..models import Job
 from ..operations.again import kept_options
-from ..status.amounts import LISTED
+from ..status.display_limits import LISTED
 from ..status.masking import mask_of_job, split
 from ..tasks import Task
 from .blocks import block

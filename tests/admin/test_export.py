@@ -20,7 +20,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_tenantqueue.admin.export import cell
-from django_tenantqueue.gates import gate_key
+from django_tenantqueue.gate_keys import gate_key
 from django_tenantqueue.models import (
     ConcurrentJobMonitor,
     Job,

@@ -11,11 +11,11 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from django_tenantqueue.admin import job_filters
+from django_tenantqueue.admin import job_list_filters
 from django_tenantqueue.admin.jobs import JobAdmin
 from django_tenantqueue.states import State
 from django_tenantqueue.status import job_pages
-from django_tenantqueue.status.amounts import LINE
+from django_tenantqueue.status.display_limits import LINE
 from tests.factories import make_job, make_jobs, make_queue
 
 from .conftest import text_of
@@ -323,7 +323,7 @@ def test_filter_counts_unfinished_states_up_to_a_limit(
     assert counts(admin_client, f"queue_id={queue.pk}") == {"active": "2", "created": "5"}
     assert counts(admin_client, "tenant=acme") == {}
     assert counts(admin_client, "q=x") == {}
-    monkeypatch.setattr(job_filters, "COUNTED_TO", 4)
+    monkeypatch.setattr(job_list_filters, "COUNTED_TO", 4)
     assert counts(admin_client)["created"] == "4+"
 
 

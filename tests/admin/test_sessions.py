@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from django_tenantqueue import Unique
-from django_tenantqueue.gates import gate_key
+from django_tenantqueue.gate_keys import gate_key
 from django_tenantqueue.models import ConcurrentJobMonitor, Job, Session
 from django_tenantqueue.operations.task_control import pause_task
 from django_tenantqueue.testing import run_commit_hooks, run_pending

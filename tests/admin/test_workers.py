@@ -13,7 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from django_tenantqueue.models import Worker
 from django_tenantqueue.states import State
-from django_tenantqueue.status.amounts import PAGE
+from django_tenantqueue.status.display_limits import PAGE
 from tests.factories import made_changes, make_job, make_jobs, make_queue, make_worker
 
 from .conftest import text_of, url_of

@@ -11,7 +11,7 @@ import pytest
 from django.db import connection, transaction
 
 from django_tenantqueue.exceptions import MonitorEnded, Unsupported
-from django_tenantqueue.gates import MONITOR, JobGates
+from django_tenantqueue.gate_keys import MONITOR, JobGates
 from django_tenantqueue.models import ConcurrentJobMonitor, Job
 from django_tenantqueue.operations.gates import keys_of, release
 from django_tenantqueue.operations.monitor_control import Feeder, tune_monitor

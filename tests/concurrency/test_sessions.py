@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from django.db import connection, transaction
 
-from django_tenantqueue.gates import SESSION, JobGates, gate_key
+from django_tenantqueue.gate_keys import SESSION, JobGates, gate_key
 from django_tenantqueue.models import Job, Session
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.gates import Sweep, keys_of, release, release_in_transaction

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 from django.db import connection
 
-from django_tenantqueue.gates import TASK, JobGates
+from django_tenantqueue.gate_keys import TASK, JobGates
 from django_tenantqueue.models import Job, TaskControl
 from django_tenantqueue.operations import task_gate
 from django_tenantqueue.operations.gates import Sweep, keys_of, release

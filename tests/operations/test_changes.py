@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from django_tenantqueue.exceptions import InvalidOption
-from django_tenantqueue.gates import gate_key
+from django_tenantqueue.gate_keys import gate_key
 from django_tenantqueue.models import Change, Job, Session, TenantQueue
 from django_tenantqueue.operations import (
     changes,

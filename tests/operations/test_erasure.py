@@ -21,7 +21,7 @@ from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.exceptions import InvalidOption, TransitionRefused
 from django_tenantqueue.features import Feature, hooks
-from django_tenantqueue.gates import gate_key
+from django_tenantqueue.gate_keys import gate_key
 from django_tenantqueue.models import (
     Change,
     ConcurrentJobMonitor,

@@ -17,7 +17,7 @@ from django_tenantqueue.contrib.alerts.services import make_alert_rule
 from django_tenantqueue.contrib.api.models import IdempotencyKey
 from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.exceptions import TransitionRefused
-from django_tenantqueue.gates import gate_key
+from django_tenantqueue.gate_keys import gate_key
 from django_tenantqueue.models import (
     Change,
     ConcurrentJobMonitor,

@@ -12,7 +12,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from django_tenantqueue.exceptions import InvalidOption
-from django_tenantqueue.gates import SESSION, gate_key
+from django_tenantqueue.gate_keys import SESSION, gate_key
 from django_tenantqueue.models import Job, Session
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.gates import Sweep

@@ -10,7 +10,7 @@ from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from django_tenantqueue.exceptions import InvalidOption
-from django_tenantqueue.gates import gate_key
+from django_tenantqueue.gate_keys import gate_key
 from django_tenantqueue.models import Session
 from django_tenantqueue.operations import sessions
 from django_tenantqueue.operations.gates import Sweep

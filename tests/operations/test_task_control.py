@@ -10,7 +10,7 @@ from django.db import transaction
 
 from django_tenantqueue import ConcurrentJobMonitor, Unique, delay
 from django_tenantqueue.exceptions import InvalidOption
-from django_tenantqueue.gates import JobGates
+from django_tenantqueue.gate_keys import JobGates
 from django_tenantqueue.models import Job, Session, TaskControl, TenantQueue
 from django_tenantqueue.operations import control, task_control, task_gate
 from django_tenantqueue.operations.claim import Claimer

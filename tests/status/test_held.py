@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from django_tenantqueue.gates import ORDER, gate_key
+from django_tenantqueue.gate_keys import ORDER, gate_key
 from django_tenantqueue.models import TenantQueue
 from django_tenantqueue.states import State
 from django_tenantqueue.status.fleet_report import read_report, read_report_of

@@ -8,7 +8,7 @@ import pytest
 
 from django_tenantqueue.models import TenantQueue
 from django_tenantqueue.queries.figures import ALL, Counts, add_figures
-from django_tenantqueue.status.amounts import LISTED
+from django_tenantqueue.status.display_limits import LISTED
 from django_tenantqueue.status.overview import read_overview
 from tests.factories import make_job, make_jobs, make_queue
 from tests.operations.test_figures import make_figure

@@ -15,7 +15,7 @@ from django_tenantqueue.operations import worker_control
 from django_tenantqueue.queries import fleet as queries
 from django_tenantqueue.states import State
 from django_tenantqueue.status import queue_loads, workers
-from django_tenantqueue.status.amounts import NAMED
+from django_tenantqueue.status.display_limits import NAMED
 from django_tenantqueue.status.fleet_report import read_need, read_report
 from django_tenantqueue.status.workers import WorkerState
 from tests.factories import make_duty, make_job, make_jobs, make_queue, make_worker

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from ...batches import BATCH, SMALL_BATCH, STAMP_SECONDS
 from ...conf import get_settings, settings_of
-from ...status.amounts import LISTED, MESSAGE
+from ...status.display_limits import LISTED, MESSAGE
 from ...text import clean_text
 from .delivery import enqueue_message
 from .fleet import Fleet

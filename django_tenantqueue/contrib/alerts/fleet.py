@@ -7,8 +7,8 @@ from functools import cache, cached_property
 
 from ...queries.fleet import HeldJobs, list_held
 from ...queries.tasks import TaskWait, list_ready_tasks
-from ...status.amounts import COUNTED_TO, VISITED
 from ...status.conditions import Look
+from ...status.display_limits import COUNTED_TO, VISITED
 from .waiting import COUNTED_JOBS
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.utils.translation import gettext, ngettext
 
-from ...status.amounts import MESSAGE
+from ...status.display_limits import MESSAGE
 from .models import Alert, AlertRule
 
 LONGEST = MESSAGE // 4

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ...exceptions import InvalidArgument, InvalidOption
 from ...features import Watch, check_installed
-from ...models import columns
+from ...models import shared_columns
 from ...webhooks import SECRET_PREFIX, read_secret
 from ..http.request import check_url
 from ..schedules.recurrence import read_zone
@@ -110,7 +110,7 @@ class AlertRule(models.Model):
         blank=True,
         help_text=_("What opens in quiet hours is told after them."),
     )
-    time_zone = columns.time_zone()
+    time_zone = shared_columns.time_zone()
     enabled = models.BooleanField(_("enabled"), default=True, db_default=True)
     created_at = models.DateTimeField(_("created at"), db_default=Now(), editable=False)
     next_at = models.DateTimeField(_("next check"), db_default=Now(), editable=False)

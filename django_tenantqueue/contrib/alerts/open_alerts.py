@@ -10,8 +10,8 @@ from django.utils.translation import gettext
 from ...admin.formats import counted
 from ...admin.visible import is_limited, may, only_visible
 from ...conf import get_settings
-from ...status.amounts import PAGE
 from ...status.conditions import listed_text
+from ...status.display_limits import PAGE
 from .models import Alert
 
 

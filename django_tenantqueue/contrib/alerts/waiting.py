@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 
 from ...batches import SMALL_BATCH
 from ...features import Sighting
-from ...gates import MONITOR
+from ...gate_keys import MONITOR
 from ...models import TenantQueue
 from ...queries.control import count_queues
 from ...queries.fleet import list_held_of_queues

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from django.utils.dateparse import parse_datetime
 
-from ...gates import own_key
+from ...gate_keys import own_key
 from ...states import Priority, State
 from .framework import (
     TASK_MAX_PRIORITY,

@@ -6,7 +6,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from ...features import check_installed
-from ...models import columns
+from ...models import shared_columns
 from ...models.queue import TenantQueue
 
 check_installed(__name__)
@@ -19,7 +19,7 @@ class FireworqQueue(models.Model):
     the first push or definition.
     """
 
-    queue = columns.key_of(TenantQueue, _("queue"))
+    queue = shared_columns.key_of(TenantQueue, _("queue"))
     polling_interval = models.IntegerField(_("polling interval"), null=True)
     """Milliseconds, as a client has put it. Nothing acts on it."""
     pushes = models.BigIntegerField(_("pushes"), default=0)

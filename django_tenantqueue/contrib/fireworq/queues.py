@@ -21,7 +21,7 @@ from ...operations import control
 from ...operations.tuning import add_row
 from ...queries.control import count_queues
 from ...queries.figures import Counts, sum_of_queues
-from ...status.amounts import COUNTED_TO, READ
+from ...status.display_limits import COUNTED_TO, READ
 from ...status.queue_loads import loads
 from ...status.takers import Takers, going_on, read_takers
 from ...text import is_storable

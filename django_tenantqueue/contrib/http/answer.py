@@ -15,7 +15,7 @@ from django.utils.http import parse_http_date_safe
 from ...calls.arguments import encode_result
 from ...conf import get_settings, settings_of
 from ...exceptions import RequestFailed, RequestRejected, ResultRefused
-from ...status.amounts import MESSAGE
+from ...status.display_limits import MESSAGE
 from ...text import clean_text
 from .settings import HttpSettings
 

@@ -12,9 +12,9 @@ from ...models.worker import THREADS
 from ...queries.control import QueueLoad
 from ...queries.fleet import REASONS, BusyQueue, JobCounts, list_held
 from ...queries.lists import read_in_order
-from ...status.amounts import LISTED, TOTAL_COUNTED_TO, VISITED
 from ...status.busy_queues import walk_busy
 from ...status.conditions import Look, conditions, problems
+from ...status.display_limits import LISTED, TOTAL_COUNTED_TO, VISITED
 from ...status.fleet_report import Need, need_of, read_states
 from ...status.held import oldest_of_gates
 from ...status.queue_loads import loads, sum_of_slots

@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 from ...models.worker import HEARTBEAT_SECONDS
 from ...queries.base import fetch
-from ...status.amounts import PAGE, PERIODS
+from ...status.display_limits import PAGE, PERIODS
 
 OTHERS = ""
 """In place of a task's name: all tasks that have no totals of their own."""

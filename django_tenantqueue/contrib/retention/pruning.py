@@ -19,7 +19,7 @@ from ...models import TenantQueue
 from ...operations.history import Leaf, dropped_whole, list_leaves
 from ...queries.base import array, fetch
 from ...queries.lists import plan_without
-from ...status.amounts import VISITED
+from ...status.display_limits import VISITED
 from .models import DAYS
 from .rules import Limits, Rules
 

@@ -8,8 +8,8 @@ from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
 from ...features import Condition, Feature, Severity
-from ...status.amounts import PAGE
 from ...status.conditions import Look, names
+from ...status.display_limits import PAGE
 from . import models
 from .routes import forget_routes, routes_of
 

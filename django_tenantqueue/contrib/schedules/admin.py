@@ -34,7 +34,7 @@ from ...admin.links import job_link, job_links
 from ...admin.live_admin import TunedAdmin
 from ...calls.sources import registered_tasks
 from ...exceptions import InvalidOption, TenantQueueError
-from ...status.amounts import NAMED
+from ...status.display_limits import NAMED
 from . import services
 from .forms import CALL, ScheduleForm, masked_call
 from .models import LATE, Schedule, ScheduleQuerySet

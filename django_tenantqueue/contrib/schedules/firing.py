@@ -28,7 +28,7 @@ from ...execution.outcome import MOST_DOUBLINGS
 from ...models import Job, TenantQueue
 from ...operations.enqueue import enqueue
 from ...queries.lists import read_in_order
-from ...status.amounts import MESSAGE
+from ...status.display_limits import MESSAGE
 from ...text import clean_text
 from .models import Schedule
 

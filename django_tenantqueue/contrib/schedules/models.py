@@ -32,9 +32,9 @@ from ...calls.arguments import check_storable
 from ...calls.sources import check_nameable
 from ...exceptions import InvalidArgument, InvalidOption, NotAllowed
 from ...features import check_installed
-from ...models import Job, columns
+from ...models import Job, shared_columns
 from ...states import Priority
-from ...status.amounts import LATE_SECONDS
+from ...status.display_limits import LATE_SECONDS
 from .recurrence import CRON, EPOCH, INTERVAL, LONGEST_EXPRESSION, ONCE, Recurrence
 
 check_installed(__name__)
@@ -156,7 +156,7 @@ class Schedule(models.Model):
             "cron: “30 3 * * mon-fri”. Interval: “15m” or “1h 30m”. Once: “2026-12-24 18:00”."
         ),
     )
-    time_zone = columns.time_zone()
+    time_zone = shared_columns.time_zone()
     jitter_seconds = models.FloatField(
         _("jitter"),
         default=0.0,

@@ -9,8 +9,8 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from ...features import Condition, Scope, Severity, Sighting, Watch
-from ...status.amounts import COUNTED_TO, LINE, PAGE
 from ...status.conditions import Look, names
+from ...status.display_limits import COUNTED_TO, LINE, PAGE
 from ...status.figures import rough_text
 from ...text import clean_text
 from .models import LATE, Schedule, ScheduleQuerySet

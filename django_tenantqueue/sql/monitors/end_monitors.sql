@@ -7,7 +7,7 @@
 WITH given AS MATERIALIZED (
     SELECT unnest(%(keys)s::text[])::bigint AS key
 ),
--- include: monitors
+-- include: monitor_room
 , anchor AS MATERIALIZED (
     SELECT job.id
     FROM room

@@ -27,7 +27,7 @@ WITH RECURSIVE step AS (
     FROM step
     WHERE step.nth > 0 AND step.id IS NOT NULL
 ),
--- include: monitors
+-- include: monitor_room
 SELECT
     given.key,
     coalesce(

@@ -15,7 +15,7 @@ WITH given AS MATERIALIZED (
         )
     )::bigint AS key
 ),
--- include: monitors
+-- include: monitor_room
 , changed AS MATERIALIZED (
     SELECT inside.monitor_id, job.id, CASE WHEN inside.is_surplus THEN false END AS passes
     FROM inside

@@ -2,7 +2,7 @@
 -- Where another job has the key, no job is inserted and that one is returned. A row is missing in
 -- the answer when another session took the key meanwhile, or the queue takes none (see
 -- parts/due.sql).
--- What blocks a key: see parts/key_holders.sql.
+-- What blocks a key: see parts/blocking_keys.sql.
 -- `prior_id` is compared with the row as it is then: of two that saw one stale key, one gets it.
 -- Locks: the keys' rows, in their order; waits for another uncommitted insert of the same key only.
 -- Indexes: tenantqueue_uniquekey_pkey, the primary key of the hot leaf.
@@ -11,7 +11,7 @@ WITH given AS MATERIALIZED (
     FROM ROWS FROM (jsonb_array_elements(%(args)s::jsonb), unnest(%(keys)s::text[]))
         WITH ORDINALITY AS element (args, key, nth)
 ),
--- include: key_holders
+-- include: blocking_keys
 ,
 -- include: due
 , wanted AS MATERIALIZED (

@@ -1,6 +1,6 @@
 -- Give jobs that an operator brought back their keys again, where those are free or stale. A key of
 -- another job that blocks stays with it, and the job runs without one. What blocks: see
--- parts/key_holders.sql; why `prior_id` is compared: see insert_unique_jobs.sql.
+-- parts/blocking_keys.sql; why `prior_id` is compared: see insert_unique_jobs.sql.
 -- Locks: the keys' rows, in their order; waits for another uncommitted insert of the same key only.
 -- Indexes: the primary key of the hot leaf, tenantqueue_uniquekey_pkey.
 WITH given AS MATERIALIZED (
@@ -10,7 +10,7 @@ WITH given AS MATERIALIZED (
         AND j.unique_mode <> 'until_expired'
     ORDER BY j.unique_key, j.id
 ),
--- include: key_holders
+-- include: blocking_keys
 INSERT INTO tenantqueue_uniquekey AS held (key, job_id, prior_id, mode)
 SELECT given.key, given.id, existing_job.job_id, given.unique_mode
 FROM given

@@ -10,7 +10,7 @@ from django.db import connections
 from django.utils.translation import gettext
 
 from ...features import Condition, Feature, Problem, hooks, undone_alone
-from ..amounts import NAMED
+from ..display_limits import NAMED
 from .found import names
 from .look import Look
 from .table import CORE, Code

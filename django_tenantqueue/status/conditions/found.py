@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext
 
-from ... import gates
+from ... import gate_keys
 from ...models import TaskControl
 from ...models.worker import SILENT
 from ...queries.tasks import count_tasks
-from ..amounts import COUNTED_TO, LATE_SECONDS, LISTED, NAMED, TOTAL_COUNTED_TO
 from ..clock import CLOCK_SECONDS
+from ..display_limits import COUNTED_TO, LATE_SECONDS, LISTED, NAMED, TOTAL_COUNTED_TO
 from ..figures import counted_text, rough_text
 from ..held import held_text, is_late
 from ..queue_troubles import find_late, is_full
@@ -202,8 +202,8 @@ def held_by(gate: str) -> Callable[[Look], Values]:
     def find(look: Look) -> Iterator[str]:
         told = {(row.kind, row.tenant, row.name) for row in look.lines}
         for one in look.held:
-            tenant = "" if gate == gates.TASK else one.tenant
-            is_told = (gate, tenant, gates.own_key(one.tenant, one.key)) in told
+            tenant = "" if gate == gate_keys.TASK else one.tenant
+            is_told = (gate, tenant, gate_keys.own_key(one.tenant, one.key)) in told
             if one.gate == gate and is_late(one) and not is_told:
                 yield f"{full_name(one.tenant, one.queue)} ({held_text([one])})"
 

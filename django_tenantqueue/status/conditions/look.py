@@ -22,9 +22,9 @@ from ...queries.fleet import (
     UnknownJobs,
 )
 from ...queries.workers import connection_budget
-from ..amounts import LISTED, NAMED, PERIODS, TOTAL_COUNTED_TO, VISITED
 from ..busy_queues import Busy, busy_of_tenants, walk_busy
 from ..deaths import Death, list_deaths
+from ..display_limits import LISTED, NAMED, PERIODS, TOTAL_COUNTED_TO, VISITED
 from ..held import read_held
 from ..queue_loads import untaken_queues
 from ..takers import Takers, read_takers

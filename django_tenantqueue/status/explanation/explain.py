@@ -10,20 +10,20 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from ...execution.outcome import UNKNOWN_CLASS
-from ...gates import EXCLUSIVE, MONITOR, ORDER, SESSION, TASK, USER
+from ...gate_keys import EXCLUSIVE, MONITOR, ORDER, SESSION, TASK, USER
 from ...models import Change, Job, TenantQueue, Worker
 from ...models.worker import RESEND_SECONDS, Role
 from ...queries.lists import read_in_order
 from ...states import ACTIVE, State
-from ..amounts import LATE_SECONDS
 from ..conditions import Code
+from ..display_limits import LATE_SECONDS
 from ..figures import duration_text
 from ..workers import WorkerState, state_of
 from .answer import Cause, Explanation, cause_of, sorted_causes
+from .done_by import who_did
 from .gate_causes import exclusive_causes, session_causes, task_causes, user_causes
 from .monitor_causes import monitor_causes
 from .queue_causes import queue_causes
-from .who import who_did
 from .words import gate_name, moment_text, target_of, until_text
 from .worker_causes import worker_causes
 

@@ -10,17 +10,17 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ...conf import get_settings
-from ...gates import EXCLUSIVE, SESSION, TASK, USER
+from ...gate_keys import EXCLUSIVE, SESSION, TASK, USER
 from ...models import Job, Session, TaskControl, UserCap
 from ...queries.explain import GateJob, list_gate_jobs
 from ...queries.gates import count_sessions
 from ...queries.tasks import count_tasks, seconds_to_start
 from ...states import State
-from ..amounts import NAMED
 from ..conditions import Code
+from ..display_limits import NAMED
 from ..figures import duration_text
 from .answer import Cause, Target, cause_of
-from .who import set_cause, who_set
+from .done_by import set_cause, who_set
 from .words import numbers, target_of, until_text
 
 _TENANT = re.compile(r"(?:[^\\/]|\\.)*/", re.DOTALL)

@@ -11,14 +11,14 @@ from django.utils import timezone
 from django.utils.translation import gettext, ngettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
-from ...gates import TASK
+from ...gate_keys import TASK
 from ...models import ConcurrentJobMonitor, Job, TenantQueue
 from ...queries.explain import MonitorGate, read_monitor_gate
 from ...queries.lists import read_in_order
 from ...queries.monitor_page import DetailGroup, group_details
 from ...queries.monitors import find_monitors_ahead
-from ..amounts import COUNTED_TO, PAGE
 from ..conditions import Code
+from ..display_limits import COUNTED_TO, PAGE
 from ..figures import duration_text
 from ..monitor_progress import Progress
 from .answer import Cause, Target, cause_of, sorted_causes

@@ -10,8 +10,8 @@ from ...queries.explain import MonitorGate, read_monitor_gate
 from ..conditions import Code
 from ..figures import duration_text
 from .answer import Cause, Target, cause_of
+from .done_by import set_cause, who_did
 from .gate_causes import session_causes
-from .who import set_cause, who_did
 from .words import target_of
 
 

@@ -8,12 +8,12 @@ from django.utils.translation import gettext_lazy as _
 
 from ...models import Job, TenantQueue
 from ...queries.base import fetch
-from ..amounts import COUNTED_TO, NAMED
 from ..conditions import Code
+from ..display_limits import COUNTED_TO, NAMED
 from ..figures import duration_text
 from ..queue_loads import seconds_to_start
 from .answer import Cause, Target, cause_of
-from .who import set_cause
+from .done_by import set_cause
 from .words import numbers, target_of
 
 

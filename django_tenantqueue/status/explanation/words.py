@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ...gates import EXCLUSIVE
+from ...gate_keys import EXCLUSIVE
 from ...models import ConcurrentJobMonitor, Session, TaskControl, TenantQueue, Worker
 from ..figures import duration_text
 from ..held import GATES

@@ -16,7 +16,7 @@ import psycopg
 from ...execution.current_job import RunningJob
 from ...execution.job_log import about
 from ...execution.outcome import Outcome
-from ...gates import JobGates
+from ...gate_keys import JobGates
 from ...operations.claim import Claimer
 from ...queries import workers as worker_queries
 from ...queries.claim import MOST_ROOM

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from ...gates import MONITOR, TASK, JobGates
+from ...gate_keys import MONITOR, TASK, JobGates
 from ...operations.gates import keys_of, release
 from ...operations.unique import keys_to_free
 from ...queries.finish import Failed, Finished

@@ -12,7 +12,7 @@ import psycopg
 from ...conf import get_settings
 from ...execution.current_job import RunningJob
 from ...execution.previous_job import needs_result
-from ...gates import MONITOR, SESSION, JobGates
+from ...gate_keys import MONITOR, SESSION, JobGates
 from ...operations.claim import Claimer, Filters, Verdict
 from ...operations.gates import keys_of
 from ...operations.task_gate import take

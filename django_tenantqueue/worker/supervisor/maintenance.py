@@ -26,7 +26,7 @@ from ...queries.base import LOCK_MILLISECONDS
 from ...queries.control import DutyRun, record_duty
 from ...queries.locks import KEY, LockKey
 from ...queries.workers import take_lead
-from ...status.amounts import MESSAGE
+from ...status.display_limits import MESSAGE
 from ...text import clean_text
 from ..connection import PROBE_SECONDS
 from ..waiting import next_tick

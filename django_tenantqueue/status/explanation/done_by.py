@@ -7,9 +7,9 @@ from typing import Any
 from django.db.models import Model
 
 from ...models import Change
-from ..amounts import LISTED
 from ..changes import changes_of
 from ..conditions import Code
+from ..display_limits import LISTED
 from .answer import Cause, Operator, cause_of
 from .words import Named, target_of
 

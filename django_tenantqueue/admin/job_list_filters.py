@@ -14,11 +14,11 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from ..gates import ORDER
+from ..gate_keys import ORDER
 from ..models import TenantQueue
 from ..queries.fleet import count_jobs
 from ..states import State
-from ..status.amounts import COUNTED_TO, VISITED
+from ..status.display_limits import COUNTED_TO, VISITED
 from ..status.job_filters import STATE_LABELS
 from ..status.queue_loads import loads
 from ..text import is_storable
