@@ -31,21 +31,19 @@ def statements_until_claimed(worker) -> int:
 
 
 @pytest.mark.parametrize(
-    ("priority", "blocked_priority"), [(300, 100), (100, 300), (100, 100)], ids=str
+    ("make", "priority", "blocked_priority"),
+    [
+        (make_blocked_queues, 300, 100),
+        (make_blocked_queues, 100, 300),
+        (make_blocked_queues, 100, 100),
+        (make_spent_queues, 300, 100),
+        (make_spent_queues, 100, 300),
+    ],
 )
-def test_free_queue_is_found_when_thousands_are_full_or_paused(worker, priority, blocked_priority):
-    make_blocked_queues(BLOCKED_QUEUES, priority=blocked_priority)
-    free = make_queue(num_slots=1)
-    make_jobs(free, 1, priority=priority)
-
-    assert statements_until_claimed(worker) <= STATEMENTS
-
-
-@pytest.mark.parametrize(("priority", "spent_priority"), [(300, 100), (100, 300)], ids=str)
-def test_free_queue_is_found_when_thousands_have_used_up_their_rate(
-    worker, priority, spent_priority
+def test_free_queue_is_found_when_thousands_are_full_or_paused_or_have_used_up_their_rate(
+    worker, make, priority, blocked_priority
 ):
-    make_spent_queues(BLOCKED_QUEUES, priority=spent_priority)
+    make(BLOCKED_QUEUES, priority=blocked_priority)
     make_jobs(make_queue(num_slots=1), 1, priority=priority)
 
     assert statements_until_claimed(worker) <= STATEMENTS

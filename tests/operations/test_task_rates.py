@@ -69,9 +69,12 @@ def test_burst_starts_at_once_and_the_rest_is_held(claim, rate, burst, starts) -
 
 
 @pytest.mark.parametrize(
-    ("seconds", "starts"), [(0, 0), (900, 0), (1001, 1), (2900, 2), (3001, 3), (36000, 3)]
+    ("seconds", "starts"),
+    [(0, 0), (900, 0), (1001, 1), (2900, 2), (3001, 3), (36000, 3), (-3600, 3)],
 )
-def test_rate_brings_starts_back_when_time_passes(claim, seconds, starts) -> None:
+def test_rate_brings_starts_back_when_time_passes_or_the_clock_was_set_back(
+    claim, seconds, starts
+) -> None:
     rated(burst=3)
     make_jobs(make_queue(num_slots=50), 10)
     assert len(claim()) == 3
@@ -102,15 +105,6 @@ def test_lowered_burst_is_not_handed_out_again_when_it_is_raised(claim) -> None:
     tune_control(made.pk, burst=20)
 
     assert started(claim) == []
-
-
-def test_rate_starts_anew_when_the_clock_was_set_back(claim) -> None:
-    rated(burst=3)
-    make_jobs(make_queue(num_slots=50), 10)
-    claim()
-    let_pass(-3600)
-
-    assert len(started(claim)) == 3
 
 
 def test_held_jobs_start_by_priority_and_id_and_before_new_ones(claim) -> None:

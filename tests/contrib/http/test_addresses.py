@@ -154,28 +154,28 @@ def test_host_that_no_entry_names_is_refused(endpoint: Endpoint, host: str):
     assert f"the host {host!r} may not be called" in message
 
 
-@pytest.mark.parametrize(
-    "location",
-    ["http://127.0.0.2/", "//127.0.0.2/x", "http://[::1]/", "http://2130706433/", "http://a.test/"],
+REFUSED_LOCATIONS = (
+    *("http://127.0.0.2/", "//127.0.0.2/x", "http://[::1]/", "http://2130706433/"),
+    "http://a.test/",
 )
-def test_redirect_to_a_refused_address_is_refused(endpoint: Endpoint, settings: Any, location: str):
+NO_URLS = ("ftp://127.0.0.1/", "http://u:p@127.0.0.1/", "http://[/", "http://[v1.a:b]/")
+
+
+@pytest.mark.parametrize(
+    ("status", "location", "kind"),
+    [
+        *((307, location, "AddressRefused") for location in REFUSED_LOCATIONS),
+        *((308, location, "RequestRejected") for location in NO_URLS),
+    ],
+)
+def test_redirect_to_a_refused_address_is_refused(
+    endpoint: Endpoint, settings: Any, status: int, location: str, kind: str
+):
     settings.TENANTQUEUE = {**LOCAL, "HTTP_REDIRECTS": 3}
-    endpoint.replies = [Reply(307, headers={"Location": location})]
+    endpoint.replies = [Reply(status, headers={"Location": location})]
 
-    state, kind, _ = error_of(endpoint.send())
-
-    assert (state, kind) == ("error", "AddressRefused")
+    assert error_of(endpoint.send())[:2] == ("error", kind)
     assert len(endpoint.received) == 1
-
-
-@pytest.mark.parametrize(
-    "location", ["ftp://127.0.0.1/", "http://u:p@127.0.0.1/", "http://[/", "http://[v1.a:b]/"]
-)
-def test_redirect_to_what_is_no_url_is_permanent(endpoint: Endpoint, settings: Any, location: str):
-    settings.TENANTQUEUE = {**LOCAL, "HTTP_REDIRECTS": 3}
-    endpoint.replies = [Reply(308, headers={"Location": location})]
-
-    assert error_of(endpoint.send())[:2] == ("error", "RequestRejected")
 
 
 def test_redirect_is_not_followed_by_default(endpoint: Endpoint):
