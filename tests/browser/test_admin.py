@@ -163,8 +163,10 @@ def test_all_columns_of_the_workers_fit_a_usual_window(open_page: OpenPage, widt
 
 def brightness(page: Page, selector: str, column: str) -> float:
     """Return how bright a colour of an element is: 0 to 255."""
-    colour: str = page.locator(selector).first.evaluate(
-        "(element, column) => getComputedStyle(element)[column]", column
+    # in one step: a refresh may replace the element meanwhile
+    colour: str = page.evaluate(
+        "([selector, column]) => getComputedStyle(document.querySelector(selector))[column]",
+        [selector, column],
     )
     red, green, blue = (float(part) for part in colour.split("(")[1].rstrip(")").split(",")[:3])
     return 0.299 * red + 0.587 * green + 0.114 * blue

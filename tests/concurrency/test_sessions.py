@@ -241,7 +241,7 @@ def test_caps_of_users_are_set_whatever_is_pruned_meanwhile(threads):
             prune_sessions("default", after=0, most=100, keep_seconds=0.0)
 
     def change() -> None:
-        for _ in range(100):
+        for _ in range(40):
             cap = make_user_cap("acme", "7", num_slots=3)
             assert cap.num_slots == 3
             assert pause_sessions([cap.pk]) == 1

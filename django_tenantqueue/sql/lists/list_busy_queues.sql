@@ -1,4 +1,4 @@
--- Queues with ready jobs, the longest wait first; then, up to the `listed`-th queue, those with most
+-- Queues with ready jobs, the longest wait first; then, up to `listed` queues, those with most
 -- active jobs. `reason`: why none of the ready jobs can start. `jobs` are counted: those that would
 -- start if there were more workers, up to `startable` of all, or the blocked ones, up to `blocked`
 -- of each reason. Order: lane by lane, and by queue inside a lane; after `visits` of these steps no
