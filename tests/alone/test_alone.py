@@ -17,6 +17,7 @@ from django.core.exceptions import ImproperlyConfigured
 ROOT = Path(__file__).resolve().parents[2]
 NEEDS = "alerts api celery fireworq http prometheus retention routing schedules"
 SECONDS = 180.0
+pytestmark = pytest.mark.heavy
 OPTIONAL = [app for app in apps.get_app_configs() if app.label.startswith("tenantqueue_")]
 TABLES = 14
 HOT_INDEXES, MONTH_INDEXES = 22, 8
