@@ -32,6 +32,7 @@ def remind(using):
 
 
 def read_carrier(task, value):
+    """Return the carrier of a task."""
     if value not in ("bike", "van"):
         raise InvalidOption(f"carrier={value!r} of {task.name}: it must be 'bike' or 'van'")
     return value
