@@ -38,7 +38,7 @@ class Alerts(Feature):
         return OWN
 
     def home_problems(self, request: HttpRequest) -> Iterable[Mapping[str, str]]:
-        from .open_alerts import open_alerts  # a worker may have no admin
+        from .visible_alerts import open_alerts  # a worker may have no admin
 
         return open_alerts(request)
 
