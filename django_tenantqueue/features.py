@@ -302,10 +302,19 @@ class Feature:
 
     # operators
 
+    def commands(self) -> Mapping[str, type[BaseCommand]]:
+        """Return subcommands of `manage.py tenantqueue` by their names, a verb or a noun and a verb.
+
+        `help` of such a class is its line in the list. Classes that inherit from
+        `management.subcommand.Subcommand` name the user of the shell in the list of changes.
+        Example: contrib.schedules (`schedules list`).
+        """
+        return {}
+
     def conditions(self) -> Iterable[Condition]:
         """Return what may be wrong. They follow those of the core.
 
-        `queuestatus`, the first page of the admin and the metrics look whether they hold.
+        `tenantqueue status`, the first page of the admin and the metrics look whether they hold.
         Example: contrib.routing.
         """
         return ()

@@ -36,9 +36,9 @@ from django_tenantqueue.testing import run_pending
 from tests.admin.conftest import operator as operator
 from tests.admin.conftest import text_of, url_of
 from tests.contrib.schedules.test_admin import add, due, edit
-from tests.contrib.schedules.test_importbeat import beat as beat
-from tests.contrib.schedules.test_importbeat import cron
-from tests.contrib.schedules.test_importbeat import row as beat_row
+from tests.contrib.schedules.test_import_beat import beat as beat
+from tests.contrib.schedules.test_import_beat import cron
+from tests.contrib.schedules.test_import_beat import row as beat_row
 from tests.factories import make_jobs, make_queue, states_of
 from tests.testapp.tasks import add as add_task
 from tests.testapp.tasks import noop
@@ -162,13 +162,13 @@ def test_stored_schedule_of_the_task_fails_when_it_fires_or_is_run(
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_importbeat_leaves_the_task_out(
+def test_import_of_beat_leaves_the_task_out(
     beat: list[SimpleNamespace], capsys: Any, dry_run: bool
 ) -> None:
     beat += [beat_row("deletes", task=OWN[-3], args="[]", crontab=cron())]
 
     with pytest.raises(SystemExit):
-        call_command("importbeat", dry_run=dry_run)
+        call_command("tenantqueue", "schedules", "import-beat", dry_run=dry_run)
 
     assert REFUSED in capsys.readouterr().err
     assert not Schedule.objects.exists()

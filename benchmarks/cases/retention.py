@@ -177,8 +177,8 @@ def _prune(bench: Bench, queue_id: int, round_: int) -> tuple[Sample, Sample, Sa
     alone: list[float] = []
     beside: list[float] = []
     with Processes() as commands:
-        output = bench.directory / "prunejobs.log"
-        command = (sys.executable, "-m", "django", "prunejobs")
+        output = bench.directory / "prune.log"
+        command = (sys.executable, "-m", "django", "tenantqueue", "prune")
         commands.start(command, environment(bench.url), output)
         commands.wait_for(lambda: bench.value(count, first, last) < before, "jobs are pruned")
         _pause(bench, commands)

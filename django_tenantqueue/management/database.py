@@ -31,13 +31,13 @@ def jobs_database(alias: str | None) -> str:
 
 
 @contextmanager
-def telling_database_errors(using: str) -> Iterator[None]:
-    """Raise CommandError for an error of the database, with what to look at."""
+def telling_database_errors(alias: str | None) -> Iterator[None]:
+    """Raise CommandError for an error of the jobs' database, with what to look at."""
     try:
         yield
     except DatabaseError as error:
         raise CommandError(
-            f"the jobs' database {using!r} cannot be used: {str(error).strip()}\n"
+            f"the jobs' database {alias_of(alias)!r} cannot be used: {str(error).strip()}\n"
             "Is PostgreSQL running, and has `manage.py migrate` been run?"
         ) from error
 

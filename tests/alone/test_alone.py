@@ -25,10 +25,7 @@ LISTS = [
     *("change", "job", "maintenance duty", "monitor", "session", "task control", "tenant queue"),
     *("user cap", "worker"),
 ]
-COMMANDS = [
-    *("bulkjobs", "erasetenant", "explainjob", "exportjobs", "queuestatus", "relanejobs"),
-    *("runworker", "workerhealth"),
-]
+COMMANDS = ["runworker", "tenantqueue", "workerhealth"]
 
 
 def short(path: str) -> str:

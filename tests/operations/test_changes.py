@@ -392,7 +392,7 @@ def test_changed_lanes_are_one_entry_of_the_user_that_runs_the_command() -> None
     make_jobs(make_queue(), 5)
 
     with override_settings(TENANTQUEUE={"PRIORITY_SCOPE": "tenant"}):
-        call_command("relanejobs")
+        call_command("tenantqueue", "apply-priority-scope")
 
     change = Change.objects.get()
     assert (change.actor, change.source) == (shell_user(), "command")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from django.db.models import Model
 from django.http import HttpRequest
@@ -14,6 +15,9 @@ from ...features import Condition, Duty, Feature
 from .models import Alert, AlertRule
 from .settings import AlertSettings
 from .watches import OWN
+
+if TYPE_CHECKING:
+    from django.core.management.base import BaseCommand
 
 
 class Alerts(Feature):
@@ -33,6 +37,11 @@ class Alerts(Feature):
         due = WhenDue(check.seconds_to_next_check, check.check_rules)
         yield Duty("check_alerts", due.step, 5.0, pause_after=due.pause_after)
         yield Duty("prune_alerts", check.prune_alerts, 600.0, BATCH)
+
+    def commands(self) -> Mapping[str, type[BaseCommand]]:
+        from .management.subcommands.alerts import SendTestMessage
+
+        return {"alerts test": SendTestMessage}
 
     def conditions(self) -> Iterable[Condition]:
         return OWN

@@ -78,7 +78,7 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
     empty_list = EmptyList(
         _("There are no API tokens."),
         _("Add one here, or on the command line:"),
-        "python manage.py createtoken billing --tenant acme --scope submit",
+        "python manage.py tenantqueue token create billing --tenant acme --scope submit",
     )
     formfield_overrides = {DateTimeField: {"widget": SplitDateTime}}
     list_display = ("title", "state", "scopes", "used", "expiry", "requests_per_minute")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from django.db.models import Model
 from django.utils import timezone
@@ -13,6 +14,9 @@ from .idempotency import prune_idempotency_keys
 from .models import ApiToken, IdempotencyKey
 from .settings import ApiSettings
 
+if TYPE_CHECKING:
+    from django.core.management.base import BaseCommand
+
 
 class Api(Feature):
     """See features.py for when each method is called."""
@@ -21,6 +25,11 @@ class Api(Feature):
 
     def duties(self) -> Iterable[Duty]:
         yield Duty("prune_requests", prune_idempotency_keys, 60.0, BATCH)
+
+    def commands(self) -> Mapping[str, type[BaseCommand]]:
+        from .management.subcommands.token import CreateToken
+
+        return {"token create": CreateToken}
 
     def audited(self) -> Mapping[str, type[Model]]:
         return {"api_token": ApiToken}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from django.db.models import Model
 
@@ -11,6 +12,9 @@ from ...features import Duty, Feature
 from .models import RetentionRule
 from .pruning import Pruner
 from .rules import Rules
+
+if TYPE_CHECKING:
+    from django.core.management.base import BaseCommand
 
 
 class Retention(Feature):
@@ -24,6 +28,11 @@ class Retention(Feature):
         self, using: str, now: datetime, before: datetime | None
     ) -> datetime | None:
         return Rules.read(using, now).forgotten
+
+    def commands(self) -> Mapping[str, type[BaseCommand]]:
+        from .management.subcommands.prune import Prune
+
+        return {"prune": Prune}
 
     def audited(self) -> Mapping[str, type[Model]]:
         return {"retention": RetentionRule}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
@@ -12,6 +13,9 @@ from ...status.conditions import Look, names
 from ...status.display_limits import PAGE
 from . import models
 from .routes import forget_routes, routes_of
+
+if TYPE_CHECKING:
+    from django.core.management.base import BaseCommand
 
 
 def _find_retired(look: Look) -> Iterable[Mapping[str, object]]:
@@ -40,6 +44,15 @@ class Routing(Feature):
     def choose_queue(self, using: str, tenant: str, name: str) -> str | None:
         routes = routes_of(using)
         return routes.queue_of(tenant, name) if routes else None
+
+    def commands(self) -> Mapping[str, type[BaseCommand]]:
+        from .management.subcommands.routing import ListRoutings, RemoveRouting, SetRouting
+
+        return {
+            "routing list": ListRoutings,
+            "routing set": SetRouting,
+            "routing remove": RemoveRouting,
+        }
 
     def conditions(self) -> Iterable[Condition]:
         return CONDITIONS

@@ -16,6 +16,8 @@ from .models import Schedule
 from .troubles import CONDITIONS
 
 if TYPE_CHECKING:
+    from django.core.management.base import BaseCommand
+
     from ...tasks import Task
 
 
@@ -34,6 +36,17 @@ class Schedules(Feature):
     def duties(self) -> Iterable[Duty]:
         due = WhenDue(seconds_to_next_schedule, fire_schedules)
         yield Duty("fire_schedules", due.step, 1.0, pause_after=due.pause_after)
+
+    def commands(self) -> Mapping[str, type[BaseCommand]]:
+        from .management.subcommands.import_beat import ImportBeat
+        from .management.subcommands.schedules_list import ListSchedules
+        from .management.subcommands.schedules_sync import SyncSchedules
+
+        return {
+            "schedules list": ListSchedules,
+            "schedules sync": SyncSchedules,
+            "schedules import-beat": ImportBeat,
+        }
 
     def conditions(self) -> Iterable[Condition]:
         return CONDITIONS

@@ -226,14 +226,14 @@ def test_command_sends_a_test_and_tells_how_each_channel_went(receiver: HttpRece
     rule = rule_of(webhook_url=receiver.url, webhook_secret=SECRET, emails="ops@example.com")
     output, errors = StringIO(), StringIO()
 
-    call_command("testalert", "rule", stdout=output)
+    call_command("tenantqueue", "alerts", "test", "rule", stdout=output)
     assert output.getvalue() == "webhook: sent\nemail: sent\n"
     assert next(iter(receiver.messages.values()))["data"]["test"] is True
     assert mail.outbox[0].subject == "rule: test"
 
     receiver.status = 500
     with pytest.raises(CommandError, match="was not sent"):
-        call_command("testalert", str(rule.pk), stdout=output, stderr=errors)
+        call_command("tenantqueue", "alerts", "test", str(rule.pk), stdout=output, stderr=errors)
     assert "webhook: DeliveryFailed: http://127.0.0.1/… answered 500" in errors.getvalue()
 
 
@@ -248,7 +248,7 @@ def test_command_refuses_a_rule_that_it_cannot_name_or_test() -> None:
         (str(alone.pk), "no receiver"),
     ):
         with pytest.raises(CommandError, match=text):
-            call_command("testalert", name)
+            call_command("tenantqueue", "alerts", "test", name)
 
 
 def test_delivery_of_a_deleted_rule_fails_for_good() -> None:

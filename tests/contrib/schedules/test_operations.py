@@ -302,7 +302,7 @@ def test_schedule_of_an_unknown_task_goes_with_the_command_alone(own_tasks: dict
     del own_tasks["tests.nightly"]
     assert sync_schedules("default") == Synced(0, 0, 0)
 
-    call_command("syncschedules")
+    call_command("tenantqueue", "schedules", "sync")
 
     assert Schedule.objects.get().source == "removed"
 

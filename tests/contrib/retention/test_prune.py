@@ -1,4 +1,4 @@
-"""manage.py prunejobs"""
+"""manage.py tenantqueue prune"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ids() -> list[int]:
 
 def run(*args: str) -> str:
     out = io.StringIO()
-    call_command("prunejobs", *args, stdout=out)
+    call_command("tenantqueue", "prune", *args, stdout=out)
     return out.getvalue()
 
 
@@ -47,7 +47,7 @@ def test_dry_run_prints_rules_and_partitions_and_deletes_nothing(ids, settings):
     assert "acme / – / –: arguments of 2 jobs" in text
     assert "would be dropped, about" in text
     assert Job.objects.filter(pk__in=ids).count() == 3
-    report = json.loads(run("--dry-run", "--json"))
+    report = json.loads(run("--dry-run", "--format=json"))
     assert report["rules"][0] | {"bytes": 0} == {
         "rule": "acme / – / –",
         "what": "arguments",
@@ -75,7 +75,7 @@ def test_jobs_are_deleted_when_the_command_runs(ids, settings):
 def test_months_are_dropped_when_the_command_runs(ids, settings):
     settings.TENANTQUEUE = {"HISTORY_KEEP": 12}
 
-    report = json.loads(run("--json"))
+    report = json.loads(run("--format=json"))
 
     assert len(report["partitions"]) == 1
     assert report["removed"]["jobs"] == 0

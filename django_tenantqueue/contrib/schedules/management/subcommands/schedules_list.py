@@ -1,4 +1,4 @@
-"""manage.py listschedules"""
+"""manage.py tenantqueue schedules list"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from django_tenantqueue.management.database import jobs_database
-from django_tenantqueue.management.printing import PrintingCommand
+from django_tenantqueue.management.subcommand import Subcommand
 from django_tenantqueue.status.figures import duration_text
 
 from ...models import Schedule
@@ -20,19 +20,18 @@ COLUMNS = (
 """What JSON tells of each schedule."""
 
 
-class Command(PrintingCommand):
+class ListSchedules(Subcommand):
     """Prints the schedules, those that run next first."""
 
     help = "List the schedules: when each runs next and ran last, and its error."
-    requires_system_checks = ["tenantqueue"]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
-        super().add_arguments(parser)
         add = parser.add_argument
         add("--tenant", help="only those of this tenant")
         add("--failing", action="store_true", help="only those that failed at their last tick")
-        add("--database", help="alias of the jobs' database")
+        self.add_format(parser)
+        self.add_database(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print a line for each schedule."""
@@ -41,7 +40,7 @@ class Command(PrintingCommand):
             rows = rows.filter(tenant=options["tenant"])
         if options["failing"]:
             rows = rows.filter(failures__gt=0)
-        if self.wants_json(options):
+        if options["format"] == "json":
             found = list(rows.order_by("next_at", "pk").values(*COLUMNS))
             self.print_json({"schedules": found})
             return

@@ -1,4 +1,4 @@
-"""What `manage.py explainjob` prints."""
+"""What `manage.py tenantqueue explain` prints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError
 from django.test import Client
 
-from django_tenantqueue.management.commands import explainjob
+from django_tenantqueue.management.subcommands import explain
 from django_tenantqueue.models import ConcurrentJobMonitor, TenantQueue
 from django_tenantqueue.operations import monitor_control
 from django_tenantqueue.states import State
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 def printed(*arguments: str) -> str:
     out = io.StringIO()
-    call_command("explainjob", *arguments, stdout=out, no_color=True)
+    call_command("tenantqueue", "explain", *arguments, stdout=out, no_color=True)
     return out.getvalue()
 
 
@@ -66,7 +66,7 @@ def test_json_has_the_codes_and_the_rows() -> None:
     queue = make_queue(paused=True)
     job = make_job(queue)
 
-    found = json.loads(printed(str(job.pk), "--json"))
+    found = json.loads(printed(str(job.pk), "--format=json"))
 
     assert (found["job_id"], found["state"]) == (job.pk, "created")
     (cause,) = found["causes"]
@@ -99,7 +99,7 @@ def test_database_that_is_down_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     def fail(*args: Any) -> None:
         raise OperationalError("the connection is refused")
 
-    monkeypatch.setattr(explainjob, "explain", fail)
+    monkeypatch.setattr(explain, "explain", fail)
 
     with pytest.raises(CommandError, match="cannot be used: the connection is refused"):
         printed(str(make_job().pk))
@@ -135,7 +135,7 @@ def test_bounds_of_a_monitor_are_printed_as_json() -> None:
     monitor_control.pause_monitors([monitor.pk])
     run_commit_hooks("default")
 
-    found = json.loads(printed("--monitor", str(monitor.pk), "--json"))
+    found = json.loads(printed("--monitor", str(monitor.pk), "--format=json"))
 
     assert (found["monitor_id"], found["status"]) == (monitor.pk, "paused")
     ((code, details),) = [(one["code"], one["details"]) for one in found["causes"]]

@@ -1,4 +1,4 @@
-"""What `manage.py queuestatus` prints."""
+"""What `manage.py tenantqueue status` prints."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db
 
 def printed(*arguments: str) -> str:
     out = io.StringIO()
-    call_command("queuestatus", *arguments, stdout=out, no_color=True)
+    call_command("tenantqueue", "status", *arguments, stdout=out, no_color=True)
     return out.getvalue()
 
 
@@ -36,7 +36,7 @@ def rows(*arguments: str) -> list[str]:
 
 
 def read_json(*arguments: str) -> Any:
-    return json.loads(printed("--json", *arguments))
+    return json.loads(printed("--format=json", *arguments))
 
 
 def read_problems() -> list[str]:
@@ -300,20 +300,19 @@ def test_database_that_cannot_be_used_is_named(
         with connections["default"].cursor() as cursor:
             cursor.execute("SELECT * FROM missing_table")
 
-    monkeypatch.setattr("django_tenantqueue.management.commands.queuestatus.read_report", refuse)
+    monkeypatch.setattr("django_tenantqueue.management.subcommands.status.read_report", refuse)
 
     with pytest.raises(CommandError, match="the jobs' database 'default' cannot be used") as caught:
         printed()
     assert caught.value.returncode == 1
 
 
-def test_format_json_is_what_json_is() -> None:
+def test_format_is_an_option_of_the_shell_and_of_code() -> None:
     make_worker()
 
-    for options in (["--json"], ["--format", "json"], ["--format=json"]):
-        assert json.loads(printed(*options))["workers"]
+    assert json.loads(printed("--format=json"))["workers"]
     out = io.StringIO()
-    call_command("queuestatus", json=True, stdout=out)
+    call_command("tenantqueue", "status", format="json", stdout=out)
     assert json.loads(out.getvalue())["workers"]
     assert printed("--format=text") == printed()
 
@@ -345,7 +344,7 @@ class Gone(io.StringIO):
 def test_reader_that_has_read_enough_is_no_error(tmp_path, monkeypatch) -> None:
     with (tmp_path / "out").open("w") as standard:
         monkeypatch.setattr("sys.stdout", standard)
-        call_command("queuestatus", stdout=Gone())
+        call_command("tenantqueue", "status", stdout=Gone())
         standard.write("this goes nowhere")
         standard.flush()
 

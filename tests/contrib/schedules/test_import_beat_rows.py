@@ -88,7 +88,7 @@ def every(number: int, period: str) -> dict[str, Any]:
 
 def imported() -> dict[str, Schedule]:
     """Import all rows, and return the schedules by their names."""
-    call_command("importbeat")
+    call_command("tenantqueue", "schedules", "import-beat")
     return {row.name: row for row in Schedule.objects.all()}
 
 
@@ -171,7 +171,7 @@ def test_row_is_imported_with_all_that_a_schedule_has(capsys: pytest.CaptureFixt
     add("once", clocked=clocked, one_off=True)
     PeriodicTask.objects.create(name="own", task="celery.backend_cleanup", **cron("0 4 * * *"))
 
-    call_command("importbeat", "--enable")
+    call_command("tenantqueue", "schedules", "import-beat", "--enable")
 
     found = {row.name: row for row in Schedule.objects.all()}
     assert set(found) == {"full", "late", "once"}
@@ -202,7 +202,7 @@ def test_row_that_no_schedule_can_say_is_refused(
     add("good", **cron("0 3 * * *"))
 
     with pytest.raises(SystemExit):
-        call_command("importbeat")
+        call_command("tenantqueue", "schedules", "import-beat")
 
     assert said in capsys.readouterr().err
     assert list(Schedule.objects.values_list("name", flat=True)) == ["good"]

@@ -1,15 +1,16 @@
-"""manage.py testalert"""
+"""manage.py tenantqueue alerts"""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db.models import Q
 from django.utils import timezone
 
 from django_tenantqueue.management.database import jobs_database
+from django_tenantqueue.management.subcommand import Subcommand
 from django_tenantqueue.text import read_number
 
 from ...channels import CHANNELS
@@ -17,16 +18,15 @@ from ...messages import make_message
 from ...models import AlertRule
 
 
-class Command(BaseCommand):
+class SendTestMessage(Subcommand):
     """Sends a test message to the receivers of a rule, from this process."""
 
     help = "Send a test message to each receiver of an alert rule, at once and without a worker."
-    requires_system_checks = ["tenantqueue"]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
-        parser.add_argument("rule", help="name or number of the rule")
-        parser.add_argument("--database", help="alias of the jobs' database")
+        parser.add_argument("rule", metavar="RULE", help="name or number of the rule")
+        self.add_database(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Send, and say how each channel went; fail if one did."""

@@ -1,4 +1,4 @@
-"""manage.py createtoken"""
+"""manage.py tenantqueue token"""
 
 from __future__ import annotations
 
@@ -9,27 +9,24 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from django_tenantqueue.management.database import acting_as_shell_user, jobs_database
-from django_tenantqueue.management.printing import PrintingCommand
+from django_tenantqueue.management.database import jobs_database
+from django_tenantqueue.management.subcommand import Subcommand
 from django_tenantqueue.settings import MOST_DAYS
 
 from ...models import HIGHEST_NUMBER, LOWEST_NUMBER, ApiToken
 from ...tokens import create_token
 
 
-class Command(PrintingCommand):
+class CreateToken(Subcommand):
     """Makes a token of the HTTP API."""
 
     help = "Make a token of the HTTP API and print it. It is not stored, and is not shown again."
-    requires_system_checks = ["tenantqueue"]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
         add = parser.add_argument
         add("name", metavar="NAME", help="the program that will use it")
-        whose = parser.add_mutually_exclusive_group(required=True)
-        whose.add_argument("--tenant", help="exact tenant; '' for jobs without a tenant")
-        whose.add_argument("--all-tenants", action="store_true", help="for every tenant")
+        add("--tenant", help="exact tenant; '' for jobs without a tenant")
+        add("--all-tenants", action="store_true", help="for every tenant, in place of --tenant")
         add(
             "--scope",
             action="append",
@@ -55,25 +52,27 @@ class Command(PrintingCommand):
         )
         add("--days", type=int, metavar="DAYS", help="expire after this number of days")
         add("--per-minute", type=int, metavar="N", help="requests in a minute at most")
-        add("--database", help="alias of the jobs' database")
+        self.add_format(parser)
+        self.add_database(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         days = options["days"]
         if days is not None and not 1 <= days <= MOST_DAYS:
-            raise CommandError(f"--days {days}: it must be from 1 to {MOST_DAYS}")
-        with acting_as_shell_user():
-            token, secret = create_token(
-                options["name"],
-                tenant=options["tenant"] or "",
-                all_tenants=options["all_tenants"],
-                scopes=options["scope"] or (ApiToken.Scope.READ, ApiToken.Scope.SUBMIT),
-                expires_at=None if days is None else timezone.now() + timedelta(days=days),
-                requests_per_minute=options["per_minute"],
-                queues=options["queue"] or (),
-                priorities=tuple(options["priorities"]),
-                using=jobs_database(options["database"]),
-            )
-        if self.wants_json(options):
+            raise CommandError(f"--days {days}: it must be from 1 to {MOST_DAYS}", returncode=2)
+        if (options["tenant"] is not None) == options["all_tenants"]:
+            raise CommandError("give either --tenant or --all-tenants", returncode=2)
+        token, secret = create_token(
+            options["name"],
+            tenant=options["tenant"] or "",
+            all_tenants=options["all_tenants"],
+            scopes=options["scope"] or (ApiToken.Scope.READ, ApiToken.Scope.SUBMIT),
+            expires_at=None if days is None else timezone.now() + timedelta(days=days),
+            requests_per_minute=options["per_minute"],
+            queues=options["queue"] or (),
+            priorities=tuple(options["priorities"]),
+            using=jobs_database(options["database"]),
+        )
+        if options["format"] == "json":
             self.print_json({"id": token.pk, "token": secret})
             return
         self.stdout.write(secret)

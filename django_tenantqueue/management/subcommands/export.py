@@ -1,4 +1,4 @@
-"""manage.py exportjobs"""
+"""manage.py tenantqueue export"""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from ...models import TenantQueue
 from ...status.tenant_export import export_jobs
 from ...text import number_of
 from ..database import jobs_database
-from ..printing import PrintingCommand
+from ..subcommand import Subcommand
 
 
-class Command(PrintingCommand):
+class Export(Subcommand):
     """Prints the jobs of a tenant."""
 
     help = "Print all jobs of a tenant as lines of JSON, unfinished ones and the history."
-    requires_system_checks = ["tenantqueue"]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""

@@ -1,4 +1,4 @@
-"""manage.py celeryreport"""
+"""manage.py tenantqueue celery-report"""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from django_tenantqueue.management.printing import PrintingCommand
+from django_tenantqueue.management.subcommand import Subcommand
 
 from ...report import make_report, project_files
 from ...report_names import ABOUT, SECTIONS, anchor
 
 
-class Command(PrintingCommand):
+class CeleryReport(Subcommand):
     """Prints each line of a project that touches Celery."""
 
     help = "List the lines that touch Celery, by the section of the guide that says what to do."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
         text = "directories or files to read (default: the current directory)"
         parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help=text)
+        self.add_format(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         paths = [Path(path) for path in options["paths"]] or [Path()]
@@ -32,7 +32,7 @@ class Command(PrintingCommand):
             if not path.exists():
                 raise CommandError(f"{str(path)!r} does not exist", returncode=2)
         report = make_report(project_files(paths))
-        if self.wants_json(options):
+        if options["format"] == "json":
             return self.print_json(asdict(report))
         parts = [(f"{SECTIONS[key]}: {anchor(key)}", key, report.sections[key]) for key in SECTIONS]
         untold = f"{len(report.untold)} lines may use a task or its result, which cannot be told"

@@ -75,10 +75,10 @@ def test_rows_become_disabled_schedules(beat: Rows) -> None:
         row("cleanup", task="celery.backend_cleanup", crontab=cron()),
     ]
 
-    call_command("importbeat", "--dry-run")
+    call_command("tenantqueue", "schedules", "import-beat", "--dry-run")
     assert not Schedule.objects.exists()
-    call_command("importbeat")
-    call_command("importbeat")
+    call_command("tenantqueue", "schedules", "import-beat")
+    call_command("tenantqueue", "schedules", "import-beat")
 
     found = {row.name: row for row in Schedule.objects.all()}
     assert set(found) == {"cron", "interval", "clocked"}
@@ -93,7 +93,7 @@ def test_rows_become_disabled_schedules(beat: Rows) -> None:
 def test_rows_are_enabled_on_request(beat: Rows) -> None:
     beat += [row("on", crontab=cron()), row("off", crontab=cron(), enabled=False)]
 
-    call_command("importbeat", "--enable")
+    call_command("tenantqueue", "schedules", "import-beat", "--enable")
 
     assert set(Schedule.objects.values_list("name", "enabled")) == {("on", True), ("off", False)}
 
@@ -118,7 +118,7 @@ def test_row_is_refused_with_its_reason_and_the_others_are_imported(
     beat += [row("bad", **columns), row("good", crontab=cron(), priority=3)]
 
     with pytest.raises(SystemExit):
-        call_command("importbeat")
+        call_command("tenantqueue", "schedules", "import-beat")
 
     assert list(Schedule.objects.values_list("name", flat=True)) == ["good"]
     output = capsys.readouterr()
@@ -128,4 +128,4 @@ def test_row_is_refused_with_its_reason_and_the_others_are_imported(
 
 def test_command_says_so_when_the_app_is_missing() -> None:
     with pytest.raises(CommandError, match="not in INSTALLED_APPS"):
-        call_command("importbeat")
+        call_command("tenantqueue", "schedules", "import-beat")

@@ -1,4 +1,4 @@
-"""What `manage.py listschedules` prints."""
+"""What `manage.py tenantqueue schedules list` prints."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 def printed(*options: str, **values: Any) -> str:
     out = StringIO()
-    call_command("listschedules", *options, stdout=out, **values)
+    call_command("tenantqueue", "schedules", "list", *options, stdout=out, **values)
     return out.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""manage.py erasetenant"""
+"""manage.py tenantqueue erase"""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from django.core.management.base import CommandError
 from ...models import TenantQueue
 from ...operations.erasure import erase_tenant
 from ...text import number_of
-from ..database import acting_as_shell_user, jobs_database
+from ..database import jobs_database
 from ..numbers import seconds
-from ..printing import PrintingCommand
+from ..subcommand import Subcommand
 
 
 def _answer(question: str) -> str:
@@ -22,17 +22,15 @@ def _answer(question: str) -> str:
         raise CommandError("nothing was deleted: give --no-input to be asked nothing") from None
 
 
-class Command(PrintingCommand):
+class Erase(Subcommand):
     """Deletes all that is stored about a tenant."""
 
     help = "Delete all that is stored about a tenant: jobs, history, queues and all other rows."
-    requires_system_checks = ["tenantqueue"]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
-        super().add_arguments(parser)
         add = parser.add_argument
-        add("tenant", metavar="TENANT", help="exact tenant")
+        add("--tenant", required=True, help="exact tenant")
         add("--stop", action="store_true", help="ask its running jobs to stop")
         add(
             "--wait",
@@ -42,7 +40,8 @@ class Command(PrintingCommand):
             help="with --stop: longest wait for their ends (default: 60)",
         )
         add("--no-input", action="store_true", help="do not ask")
-        add("--database", help="alias of the jobs' database")
+        self.add_format(parser)
+        self.add_database(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Ask, delete, and print the numbers of rows."""
@@ -55,11 +54,10 @@ class Command(PrintingCommand):
             )
             if _answer(text) != tenant:
                 raise CommandError("nothing was deleted")
-        with acting_as_shell_user():
-            report = erase_tenant(
-                tenant, using=using, stop=options["stop"], wait_seconds=options["wait"]
-            )
-        if self.wants_json(options):
+        report = erase_tenant(
+            tenant, using=using, stop=options["stop"], wait_seconds=options["wait"]
+        )
+        if options["format"] == "json":
             self.print_json({"tenant": tenant, "rows": report})
             return
         for table, count in report.items():

@@ -1,4 +1,4 @@
-"""manage.py importbeat"""
+"""manage.py tenantqueue schedules import-beat"""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from typing import Any
 
 from django.apps import apps
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from django_tenantqueue.exceptions import TenantQueueError
-from django_tenantqueue.management.database import acting_as_shell_user, jobs_database
+from django_tenantqueue.management.database import jobs_database
+from django_tenantqueue.management.subcommand import Subcommand
 
 from ...beat import PERIODIC_TASK, read_periodic_task
 from ...models import Schedule
 from ...services import add_schedule
 
 
-class Command(BaseCommand):
+class ImportBeat(Subcommand):
     """Makes schedules of the rows of django-celery-beat."""
 
     help = "Import the periodic tasks of django-celery-beat as schedules, disabled at first."
-    requires_system_checks = ["tenantqueue"]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
         add = parser.add_argument
         add("--enable", action="store_true", help="enable those that are enabled there")
         add("--dry-run", action="store_true", help="only say what would be imported")
-        add("--database", help="alias of the jobs' database")
+        self.add_database(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Import row by row; say what is left out and why."""
@@ -40,26 +40,25 @@ class Command(BaseCommand):
         known = set(Schedule.objects.using(using).filter(tenant="").values_list("name", flat=True))
         rows = beat._default_manager.select_related("crontab", "interval", "clocked", "solar")
         imported = refused = 0
-        with acting_as_shell_user():
-            for row in rows.exclude(task__startswith="celery.").order_by("pk"):
-                if row.name in known:
-                    self.stdout.write(f"{row.name}: there is a schedule of this name")
-                    continue
-                try:
-                    made, notes = read_periodic_task(row)
-                    made.enabled = options["enable"] and row.enabled
-                    if options["dry_run"]:
-                        made.clean()
-                    else:
-                        add_schedule(made, using=using)
-                except (TenantQueueError, ValidationError) as error:
-                    refused += 1
-                    text = "; ".join(getattr(error, "messages", [str(error)]))
-                    self.stderr.write(f"{row.name}: not imported: {text}")
-                    continue
-                imported += 1
-                for note in notes:
-                    self.stdout.write(f"{row.name}: {note}")
+        for row in rows.exclude(task__startswith="celery.").order_by("pk"):
+            if row.name in known:
+                self.stdout.write(f"{row.name}: there is a schedule of this name")
+                continue
+            try:
+                made, notes = read_periodic_task(row)
+                made.enabled = options["enable"] and row.enabled
+                if options["dry_run"]:
+                    made.clean()
+                else:
+                    add_schedule(made, using=using)
+            except (TenantQueueError, ValidationError) as error:
+                refused += 1
+                text = "; ".join(getattr(error, "messages", [str(error)]))
+                self.stderr.write(f"{row.name}: not imported: {text}")
+                continue
+            imported += 1
+            for note in notes:
+                self.stdout.write(f"{row.name}: {note}")
         word = "would be imported" if options["dry_run"] else "imported"
         self.stdout.write(f"{imported} schedules {word}, {refused} not")
         if refused:

@@ -1,4 +1,4 @@
-"""manage.py explainjob"""
+"""manage.py tenantqueue explain"""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ...status.explanation import Cause, explain, explain_monitor
 from ...status.explanation.words import moment_text
 from ...status.monitor_progress import progress_of
 from ...text import read_number
-from ..database import jobs_database, telling_database_errors
-from ..printing import PrintingCommand
+from ..database import jobs_database
+from ..subcommand import Subcommand
 
 
 def _number(text: str) -> int:
@@ -39,29 +39,24 @@ class Answer:
     values: dict[str, Any]
 
 
-class Command(PrintingCommand):
+class Explain(Subcommand):
     """Prints why one job does not run, or what bounds a monitor."""
 
-    help = (
-        "Say why a job does not run, or what bounds a monitor: every cause, the worst first, and "
-        "what would change it."
-    )
-    requires_system_checks = ["tenantqueue"]
+    help = "Say why a job does not run, or what bounds a monitor, and what would change it."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
         add = parser.add_argument
         add("id", type=_number, metavar="ID", help="the number of the job: 1753 or #1753")
         add("--monitor", action="store_true", help="ID is the number of a monitor")
-        super().add_arguments(parser)
-        add("--database", help="alias of the jobs' database (default: TENANTQUEUE['DATABASE'])")
+        self.add_format(parser)
+        self.add_database(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the answer."""
         using = jobs_database(options["database"])
         read = _read_monitor if options["monitor"] else _read_job
-        with telling_database_errors(using):
-            answer = read(using, options["id"])
+        answer = read(using, options["id"])
         if answer is None:
             what, why = ("job", ": it was never committed, or its month of the history was dropped")
             if options["monitor"]:
@@ -69,7 +64,7 @@ class Command(PrintingCommand):
             raise CommandError(
                 f"{what} #{options['id']} does not exist in the database {using!r}{why}"
             )
-        if self.wants_json(options):
+        if options["format"] == "json":
             self.print_json(answer.values)
             return
         for line in _lines(answer):

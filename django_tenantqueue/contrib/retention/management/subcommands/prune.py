@@ -1,4 +1,4 @@
-"""manage.py prunejobs"""
+"""manage.py tenantqueue prune"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from django.template.defaultfilters import filesizeformat
 
 from django_tenantqueue.management.database import jobs_database
-from django_tenantqueue.management.printing import PrintingCommand
+from django_tenantqueue.management.subcommand import Subcommand
 from django_tenantqueue.operations.history import dropped_whole
 from django_tenantqueue.operations.maintain import drop_history
 from django_tenantqueue.text import number_of
@@ -21,22 +21,21 @@ from ...rules import SETTING
 WHAT = dict(zip(DAYS, ("jobs", "arguments", "results", "errors"), strict=True))
 
 
-class Command(PrintingCommand):
+class Prune(Subcommand):
     """Applies HISTORY_KEEP and the rules of retention."""
 
     help = "Delete what the rules of retention and HISTORY_KEEP no longer keep, now."
-    requires_system_checks = ["tenantqueue"]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
         parser.add_argument(
             "--dry-run", action="store_true", help="tell what would be deleted, and delete nothing"
         )
-        parser.add_argument("--database", help="alias of the jobs' database")
+        self.add_format(parser)
+        self.add_database(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         using = jobs_database(options["database"])
-        is_json = self.wants_json(options)
+        is_json = options["format"] == "json"
         pruner = Pruner(dry_run=options["dry_run"])
         told: list[dict[str, Any]] = []
         for leaf in dropped_whole(using):

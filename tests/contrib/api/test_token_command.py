@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 
 def run(*args: str) -> str:
     output = StringIO()
-    call_command("createtoken", *args, stdout=output, skip_checks=True)
+    call_command("tenantqueue", "token", "create", *args, stdout=output, skip_checks=True)
     return output.getvalue()
 
 
@@ -36,7 +36,7 @@ def test_token_is_for_the_queues_and_priorities_that_are_named() -> None:
 
 
 def test_json_has_its_id_too() -> None:
-    made = json.loads(run("gateway", "--all-tenants", "--days", "3", "--json"))
+    made = json.loads(run("gateway", "--all-tenants", "--days", "3", "--format=json"))
 
     token = authenticate(made["token"])
     assert token is not None
@@ -45,7 +45,13 @@ def test_json_has_its_id_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [("x",), ("", "--tenant", "a"), ("x", "--tenant", "a", "--days", "0")]
+    "wrong",
+    [
+        ("x",),
+        ("x", "--tenant", "a", "--all-tenants"),
+        ("", "--tenant", "a"),
+        ("x", "--tenant", "a", "--days", "0"),
+    ],
 )
 def test_wrong_options_are_refused(wrong: tuple[str, ...]) -> None:
     with pytest.raises(CommandError):

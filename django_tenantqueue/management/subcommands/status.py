@@ -1,4 +1,4 @@
-"""manage.py queuestatus"""
+"""manage.py tenantqueue status"""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from django.core.management.base import no_translations
 
 from ...features import Problem
 from ...status.fleet_report import read_report
-from ..database import jobs_database, telling_database_errors
-from ..printing import PrintingCommand
+from ..database import jobs_database
 from ..status_text import report_lines
+from ..subcommand import Subcommand
 
 
 def _count(text: str) -> int:
@@ -21,32 +21,28 @@ def _count(text: str) -> int:
     return int(text)
 
 
-class Command(PrintingCommand):
+class Status(Subcommand):
     """Prints what the fleet does."""
 
     help = "Show the workers, what they run, the maintenance, and why jobs do not start."
-    requires_system_checks = ["tenantqueue"]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
-        add = parser.add_argument
-        add(
+        parser.add_argument(
             "--jobs",
             type=_count,
             default=5,
             metavar="NUMBER",
             help="running jobs shown of each worker, the longest first (default 5)",
         )
-        super().add_arguments(parser)
-        add("--database", help="alias of the jobs' database (default: TENANTQUEUE['DATABASE'])")
+        self.add_format(parser)
+        self.add_database(parser)
 
     @no_translations  # its words are English, and those of the report with them
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the report."""
-        using = jobs_database(options["database"])
-        with telling_database_errors(using):
-            report = read_report(using, jobs=options["jobs"])
-        if self.wants_json(options):
+        report = read_report(jobs_database(options["database"]), jobs=options["jobs"])
+        if options["format"] == "json":
             self.print_json({**asdict(report), "problems": list(map(_shown, report.problems))})
             return
         for line in report_lines(report):

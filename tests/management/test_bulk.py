@@ -1,7 +1,8 @@
-"""manage.py bulkjobs: the same bulk actions from the shell."""
+"""manage.py tenantqueue bulk: the same bulk actions from the shell."""
 
 from __future__ import annotations
 
+import json
 from io import StringIO
 from typing import Any
 
@@ -16,9 +17,9 @@ from tests.factories import make_job, make_jobs, make_queue, state_of, states_of
 pytestmark = pytest.mark.django_db
 
 
-def bulkjobs(*arguments: str, **options: Any) -> str:
+def bulk(*arguments: str, **options: Any) -> str:
     out = StringIO()
-    call_command("bulkjobs", *arguments, stdout=out, **options)
+    call_command("tenantqueue", "bulk", *arguments, stdout=out, **options)
     return out.getvalue()
 
 
@@ -27,7 +28,7 @@ def test_job_is_started_in_the_name_of_the_shell_user(monkeypatch: pytest.Monkey
     ids = make_jobs(make_queue("acme", paused=True), 3, state=State.ERROR, name="reports.make")
     others = make_jobs(make_queue("zeta", paused=True), 2, state=State.ERROR, name="reports.make")
 
-    said = bulkjobs("retry", "--state=error", "--task=reports.make", "--tenant=acme")
+    said = bulk("retry", "--state=error", "--task=reports.make", "--tenant=acme")
 
     job = Job.objects.get(queue__name="admin")
     assert said == f"job #{job.pk} does it: see its page in the admin\n"
@@ -42,10 +43,10 @@ def test_dry_run_counts_and_changes_nothing() -> None:
     ids = make_jobs(make_queue("acme"), 3, state=State.ERROR)
     make_jobs(make_queue("acme", "mail"), 3, state=State.SUCCESS)
 
-    assert bulkjobs("retry", "--tenant=acme", "--dry-run") == "3 jobs match and can be changed\n"
-    assert bulkjobs("delete", "--all", "--dry-run") == "6 jobs match and can be changed\n"
+    assert bulk("retry", "--tenant=acme", "--dry-run") == "3 jobs match and can be changed\n"
+    assert bulk("delete", "--all", "--dry-run") == "6 jobs match and can be changed\n"
     with pytest.raises(CommandError, match="Tenant 'zeta' has no queue"):
-        bulkjobs("retry", "--tenant=zeta", "--dry-run")
+        bulk("retry", "--tenant=zeta", "--dry-run")
     assert set(states_of(ids).values()) == {State.ERROR}
     assert not Job.objects.filter(queue__name="admin").exists()
 
@@ -54,12 +55,32 @@ def test_values_are_passed_on() -> None:
     waiting = make_jobs(make_queue("acme", paused=True), 2)
     mail = make_queue("zeta", "mail", paused=True)
 
-    bulkjobs("change_priority", "--all", "--priority=120")
+    bulk("change_priority", "--all", "--priority=120")
     run_pending()
-    bulkjobs("move", "--tenant=acme", "--to-queue=mail", "--to-tenant=zeta")
+    bulk("move", "--tenant=acme", "--to-queue=mail", "--to-tenant=zeta")
     run_pending()
 
     assert Job.objects.filter(pk__in=waiting, queue=mail, priority=120).count() == 2
+
+
+def test_no_job_is_started_when_none_matches() -> None:
+    make_jobs(make_queue("acme"), 2, state=State.SUCCESS)
+
+    said = bulk("cancel", "--tenant=acme")
+
+    assert said == "0 jobs match and can be changed: no job was started\n"
+    assert json.loads(bulk("cancel", "--tenant=acme", format="json")) == {"job": None}
+    assert not Job.objects.filter(queue__name="admin").exists()
+
+
+def test_what_was_started_or_counted_is_printed_as_json() -> None:
+    make_jobs(make_queue("acme", paused=True), 2)
+
+    counted = json.loads(bulk("cancel", "--tenant=acme", "--dry-run", "--format=json"))
+    started = json.loads(bulk("cancel", "--tenant=acme", "--format=json"))
+
+    assert counted == {"matching": {"jobs": 2, "is_exact": True}}
+    assert started == {"job": Job.objects.get(queue__name="admin").pk}
 
 
 @pytest.mark.parametrize(
@@ -75,7 +96,7 @@ def test_values_are_passed_on() -> None:
 )
 def test_nothing_is_started_when_something_is_wrong(arguments: list[str], said: str) -> None:
     with pytest.raises(CommandError, match=said.replace("[", r"\[")):
-        bulkjobs(*arguments)
+        bulk(*arguments)
 
     assert not Job.objects.exists()
 
@@ -83,7 +104,7 @@ def test_nothing_is_started_when_something_is_wrong(arguments: list[str], said: 
 def test_ready_jobs_are_chosen_by_the_name_that_operators_read() -> None:
     job = make_job()
 
-    bulkjobs("cancel", "--state=ready")
+    bulk("cancel", "--state=ready")
     run_pending()
 
     assert state_of(job.pk) == "cancelled"

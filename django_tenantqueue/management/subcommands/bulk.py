@@ -1,20 +1,21 @@
-"""manage.py bulkjobs"""
+"""manage.py tenantqueue bulk"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from ... import bulk
 from ...conf import get_settings
 from ...exceptions import InvalidArgument
 from ...operations.bulk_actions import ACTIONS, find_action
-from ...status.job_filters import count_matching, read_filters
+from ...status.job_filters import Asked, Count, count_matching, read_filters
 from ...text import number_of
-from ..database import acting_as_shell_user
+from ..subcommand import Subcommand
 
 FILTERS = {
     "state": "state",
@@ -24,13 +25,15 @@ FILTERS = {
     "task": "name",
 }
 """Options and the filters that they set."""
+NONE = Count(0, is_exact=True)
+LOOKED = 20
+"""Pages of jobs that are looked at for one that matches, before a job does so."""
 
 
-class Command(BaseCommand):
+class Bulk(Subcommand):
     """Starts a bulk action, or counts what it would change."""
 
     help = "Act on all jobs that match: start a job that does it, in the queue ADMIN_QUEUE."
-    requires_system_checks = ["tenantqueue"]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
@@ -46,6 +49,7 @@ class Command(BaseCommand):
         add("--to-queue", help="the queue that jobs move to, for move")
         add("--to-tenant", help="the tenant that jobs move to, for move (default: their own)")
         add("--dry-run", action="store_true", help="count the jobs, and change nothing")
+        self.add_format(parser)
         add("--database", help="alias of the jobs' database (must be TENANTQUEUE['DATABASE'])")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -60,12 +64,20 @@ class Command(BaseCommand):
         filters = {name: options[o] for o, name in FILTERS.items() if options[o] is not None}
         if not filters and not options["all"]:
             raise CommandError("no filter is given: add one, or --all", returncode=2)
-        with acting_as_shell_user():
-            if options["dry_run"]:
-                self.stdout.write(_count(using, options["action"], filters, _values(options)))
-                return
-            job = bulk.start(options["action"], filters, _values(options))
-        self.stdout.write(f"job #{job.pk} does it: see its page in the admin")
+        action, values = options["action"], _values(options)
+        asked = _read(using, action, filters, values)
+        if options["dry_run"]:
+            count = count_matching(using, asked, most=bulk.COUNTED_TO)
+            text, found = _count_text(count), {"matching": asdict(count)}
+        elif count_matching(using, asked, most=1, pages=LOOKED) == NONE:
+            text, found = "0 jobs match and can be changed: no job was started", {"job": None}
+        else:
+            job = bulk.start(action, filters, values)
+            text, found = f"job #{job.pk} does it: see its page in the admin", {"job": job.pk}
+        if options["format"] == "json":
+            self.print_json(found)
+        else:
+            self.stdout.write(text)
 
 
 def _values(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,13 +89,18 @@ def _values(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _count(using: str, action: str, filters: Mapping[str, str], values: Mapping[str, Any]) -> str:
+def _read(
+    using: str, action: str, filters: Mapping[str, str], values: Mapping[str, Any]
+) -> Asked:
     chosen = find_action(action)
     chosen.check(values)
     asked = read_filters(using, bulk.clean_filters(filters))
     if asked.problem:
         raise InvalidArgument(asked.problem)
-    count = count_matching(using, asked.narrowed(chosen.states), most=bulk.COUNTED_TO)
+    return asked.narrowed(chosen.states)
+
+
+def _count_text(count: Count) -> str:
     more = "" if count.is_exact else "more than "
     match = "matches" if count.jobs == 1 and count.is_exact else "match"
     return f"{more}{number_of('job', count.jobs)} {match} and can be changed"
