@@ -159,6 +159,18 @@ def test_name_that_another_one_has_is_an_error(install: Install, name: str) -> N
         subcommands()
 
 
+def test_no_argument_has_the_name_of_an_option() -> None:
+    """call_command(…, queue="mail") would take the one for the other."""
+    arguments, options = set(), set()
+    for kind in subcommands().values():
+        parser = ArgumentParser()
+        kind().add_arguments(parser)
+        for action in parser._actions:
+            (options if action.option_strings else arguments).add(action.dest)
+
+    assert not arguments & options
+
+
 @pytest.mark.usefixtures("core_alone")
 def test_core_has_its_own_subcommands_alone() -> None:
     assert subcommands() == CORE

@@ -24,7 +24,7 @@ class CreateToken(Subcommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add = parser.add_argument
-        add("name", metavar="NAME", help="the program that will use it")
+        add("token_name", metavar="NAME", help="the program that will use it")
         add("--tenant", help="exact tenant; '' for jobs without a tenant")
         add("--all-tenants", action="store_true", help="for every tenant, in place of --tenant")
         add(
@@ -62,7 +62,7 @@ class CreateToken(Subcommand):
         if (options["tenant"] is not None) == options["all_tenants"]:
             raise CommandError("give either --tenant or --all-tenants", returncode=2)
         token, secret = create_token(
-            options["name"],
+            options["token_name"],
             tenant=options["tenant"] or "",
             all_tenants=options["all_tenants"],
             scopes=options["scope"] or (ApiToken.Scope.READ, ApiToken.Scope.SUBMIT),

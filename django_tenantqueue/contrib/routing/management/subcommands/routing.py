@@ -56,7 +56,7 @@ class SetRouting(RoutingSubcommand):
         """Declare the arguments and options."""
         add = parser.add_argument
         add("pattern", metavar="PATTERN", help=PATTERN)
-        add("queue", metavar="QUEUE", help="the queue of new jobs of that name")
+        add("routed_to", metavar="QUEUE", help="the queue of new jobs of that name")
         add("--tenant", help="of this tenant; the default is every tenant")
         self.add_format(parser)
         self.add_database(parser)
@@ -64,7 +64,8 @@ class SetRouting(RoutingSubcommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Set it."""
         using, tenant = jobs_database(options["database"]), options["tenant"] or ""
-        row = services.set_routing(options["pattern"], options["queue"], tenant=tenant, using=using)
+        pattern, queue = options["pattern"], options["routed_to"]
+        row = services.set_routing(pattern, queue, tenant=tenant, using=using)
         self._print([row], options)
 
 
