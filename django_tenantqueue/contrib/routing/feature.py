@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
@@ -12,6 +12,7 @@ from ...status.conditions import Look, names
 from ...status.display_limits import PAGE
 from . import models
 from .routes import forget_routes, routes_of
+from .services import delete_routings, tune_routing
 
 
 def _find_retired(look: Look) -> Iterable[Mapping[str, object]]:
@@ -46,6 +47,9 @@ class Routing(Feature):
 
     def lists(self) -> Mapping[str, type[Model]]:
         return {"routings": models.Routing}
+
+    def operations(self) -> Mapping[type[Model], Mapping[str, Callable[..., Collection[int]]]]:
+        return {models.Routing: {"tune": tune_routing, "delete": delete_routings}}
 
     def audited(self) -> Mapping[str, type[Model]]:
         return {"routing": models.Routing}

@@ -14,7 +14,7 @@ from django_tenantqueue.management.printing import PrintingCommand
 from django_tenantqueue.settings import MOST_DAYS
 
 from ...models import HIGHEST_NUMBER, LOWEST_NUMBER, ApiToken
-from ...tokens import create_token
+from ...tokens import make_token
 
 
 class Command(PrintingCommand):
@@ -62,7 +62,7 @@ class Command(PrintingCommand):
         if days is not None and not 1 <= days <= MOST_DAYS:
             raise CommandError(f"--days {days}: it must be from 1 to {MOST_DAYS}")
         with acting_as_shell_user():
-            token, secret = create_token(
+            token, secret = make_token(
                 options["name"],
                 tenant=options["tenant"] or "",
                 all_tenants=options["all_tenants"],

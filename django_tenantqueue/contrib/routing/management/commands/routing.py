@@ -45,12 +45,16 @@ class Command(PrintingCommand):
             return
         with acting_as_shell_user():
             if action == "set":
-                row = services.set_routing(pattern, queue, tenant=tenant or "", using=using)
+                row = services.make_routing(pattern, queue, tenant=tenant or "", using=using)
                 self._print([row], options)
-            elif not services.remove_routing(pattern, tenant=tenant or "", using=using):
+            elif not self._remove(pattern, tenant or "", using):
                 raise CommandError(f"there is no routing of {pattern!r} for tenant {tenant!r}")
             elif self.wants_json(options):
                 self._print([], options)
+
+    def _remove(self, pattern: str, tenant: str, using: str) -> list[int]:
+        rows = Routing.objects.using(using).filter(tenant=tenant, pattern=pattern)
+        return services.delete_routings(rows, using=using)
 
     def _print(self, rows: list[Routing], options: dict[str, Any]) -> None:
         if self.wants_json(options):
