@@ -9,18 +9,17 @@ not checked. A coroutine awaits the twin of a verb: `await apause(queue="mail")`
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypeAlias
+from typing import Any
 
 from django.db import transaction
-from django.db.models import Model, QuerySet
+from django.db.models import Model
 from django.utils import timezone
 
 from .bulk import start
 from .calls.arguments import decode_args
 from .calls.options import check_moment, check_queue, check_tenant, check_whole, read_gate
-from .calls.sources import RegisteredTask
 from .conf import alias_of, get_settings
 from .coroutines import twin
 from .exceptions import InvalidOption, JobNotFound
@@ -28,17 +27,18 @@ from .gate_keys import EVERYBODY
 from .models import Job, Session, TenantQueue
 from .operations import again, control, erasure, failures, sessions
 from .operations.actor import acting_as, current_actor
-from .operations.job_verbs import move_jobs
 from .operations.result import Result
-from .operations.targets import Chosen, by_keyword, by_position, queues_of_tenant
+from .operations.targets import (
+    Chosen,
+    Names,
+    Rows,
+    Tasks,
+    by_keyword,
+    by_position,
+    queues_of_tenant,
+)
 from .operations.verbs import operations
 
-Rows: TypeAlias = Model | int | Iterable[Model] | Iterable[int] | QuerySet[Any] | None
-"""A row, a queryset, an id, or several rows or ids. None: not given."""
-Names: TypeAlias = Rows | str | Iterable[str]
-"""Rows, or a name or several."""
-Tasks: TypeAlias = Names | RegisteredTask | Iterable[RegisteredTask]
-"""Rows of task controls, or tasks, or their names."""
 LIMIT = failures.MOST
 """Jobs that one call for a task's failures changes at most."""
 SELECTORS = ("job", "queue", "task", "session", "user", "monitor")

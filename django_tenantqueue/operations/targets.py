@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from django.db.models import Model, QuerySet
 from django.db.models.query import ModelIterable
 
 from ..calls.options import check_queue, check_tenant, read_gate
+from ..calls.sources import RegisteredTask
 from ..exceptions import InvalidOption, UnknownQueue
 from ..gate_keys import gate_key
 from ..models import ConcurrentJobMonitor, Job, Session, TaskControl, TenantQueue, Worker
@@ -17,6 +18,12 @@ from .queues import near_names
 from .sessions import make_session
 from .task_control import check_name, make_control
 
+Rows: TypeAlias = Model | int | Iterable[Model] | Iterable[int] | QuerySet[Any] | None
+"""A row, a queryset, an id, or several rows or ids. None: not given."""
+Names: TypeAlias = Rows | str | Iterable[str]
+"""Rows, or a name or several."""
+Tasks: TypeAlias = Names | RegisteredTask | Iterable[RegisteredTask]
+"""Rows of task controls, or tasks, or their names."""
 MODELS: Mapping[str, type[Model]] = {
     "job": Job,
     "queue": TenantQueue,

@@ -22,45 +22,6 @@ TUNABLE = ("paused", "num_slots", "max_per_second", "burst")
 """Columns of a control that operators change."""
 
 
-def pause_task(
-    name: str | RegisteredTask, *, allow_unknown: bool = False, using: str | None = None
-) -> TaskControl:
-    """Start no more jobs of a task, of any tenant, on any machine; return its control.
-
-    `name`: the task, or the name that its jobs show. Running jobs continue. Jobs in a worker's
-    buffer go back. Raises InvalidOption when no task is known by that name, unless
-    `allow_unknown` is true.
-    """
-    return _set(name, allow_unknown, using, paused=True)
-
-
-def resume_task(name: str | RegisteredTask, *, using: str | None = None) -> TaskControl | None:
-    """Start jobs of a task again, as many as its cap allows. None: it was not paused."""
-    alias = alias_of(using)
-    with transaction.atomic(using=alias):
-        rows = TaskControl.objects.using(alias).select_for_update(no_key=True)
-        control = rows.filter(name=getattr(name, "name", name), paused=True).first()
-        if control is None:
-            return None
-        _write(alias, control, paused=False)
-    return control
-
-
-def cap_task(
-    name: str | RegisteredTask,
-    num_slots: int | None,
-    *,
-    allow_unknown: bool = False,
-    using: str | None = None,
-) -> TaskControl:
-    """Let at most `num_slots` jobs of a task run at once, of all tenants together. None: no limit.
-
-    Running jobs count and continue. A job whose claim was under way counts within about a second.
-    Raises InvalidOption as pause_task() does, and Django's ValidationError for a bad number.
-    """
-    return _set(name, allow_unknown, using, num_slots=num_slots)
-
-
 def rate_task(
     name: str | RegisteredTask,
     max_per_second: float | None,
@@ -72,22 +33,18 @@ def rate_task(
     """Let at most `max_per_second` jobs of a task start in a second, of all tenants together.
 
     `burst`: how many may start at once after a pause; None: those of one second, at least one. No
-    rate: None. A job whose claim was under way starts all the same.
-    Raises InvalidOption as pause_task() does, and Django's ValidationError for a bad number.
+    rate: None. A job whose claim was under way starts all the same. Raises InvalidOption when no
+    task is known by that name, unless `allow_unknown` is true, and Django's ValidationError for a
+    bad number.
     """
-    return _set(name, allow_unknown, using, max_per_second=max_per_second, burst=burst)
-
-
-def _set(
-    task: str | RegisteredTask, allow_unknown: bool, using: str | None, **changes: Any
-) -> TaskControl:
     alias = alias_of(using)
-    name: Any = getattr(task, "name", task)
+    task: Any = getattr(name, "name", name)
     if not allow_unknown:
-        check_name(name, using=alias)
+        check_name(task, using=alias)
     with transaction.atomic(using=alias):
-        control = make_control(alias, name)
-        _write(alias, control, **changes)
+        control = make_control(alias, task)
+        write_columns(alias, [control], {"max_per_second": max_per_second, "burst": burst})
+        _take_effect(alias, [task])
     return control
 
 
@@ -121,12 +78,6 @@ def tune_control(ids: Ids, *, using: str | None = None, **changes: Any) -> Seque
     if tuned.rows:
         _take_effect(alias, [control.name for control in tuned.rows])
     return tuned.changed
-
-
-def _write(using: str, control: TaskControl, **changes: Any) -> None:
-    """Change columns of a control that the open transaction has locked."""
-    write_columns(using, [control], changes)
-    _take_effect(using, [control.name])
 
 
 def pause_controls(ids: Ids, *, using: str | None = None) -> list[int]:
