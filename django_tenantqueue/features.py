@@ -349,6 +349,15 @@ class Feature:
         """
         return {}
 
+    def operations(self) -> Mapping[type[Model], Mapping[str, Callable[..., Collection[int]]]]:
+        """Return what the verbs of `control` do with rows of the app's models.
+
+        For each model its verbs, such as `pause` or `delete`, with functions that get the ids of
+        rows that exist, and the keyword `using`; for `tune` also the columns. They return the ids
+        of those that they changed, and record it. Example: contrib.schedules.
+        """
+        return {}
+
     def audited(self) -> Mapping[str, type[Model]]:
         """Return the models whose changes are recorded, by their `Change.object_kind`.
 

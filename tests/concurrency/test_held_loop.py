@@ -13,7 +13,7 @@ from django.db import connection
 
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations import surveys
-from django_tenantqueue.operations.task_control import cap_task
+from tests.factories import cap_task
 from django_tenantqueue.queries import workers
 from tests.concurrency.held import come_and_go
 from tests.concurrency.loops import FakeLoop, turned_loop

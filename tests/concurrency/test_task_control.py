@@ -15,13 +15,8 @@ from django_tenantqueue.gate_keys import TASK, JobGates
 from django_tenantqueue.models import Job, TaskControl
 from django_tenantqueue.operations import task_gate
 from django_tenantqueue.operations.gates import Sweep, keys_of, release
-from django_tenantqueue.operations.task_control import (
-    cap_task,
-    delete_controls,
-    pause_task,
-    rate_task,
-    resume_task,
-)
+from django_tenantqueue.operations.task_control import delete_controls, rate_task
+from tests.factories import cap_task, pause_task, resume_task
 from django_tenantqueue.queries.claim import ClaimedJob
 from django_tenantqueue.queries.locks import GATE_LOCK_CLASSES
 from django_tenantqueue.worker.child import running_jobs

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from django_tenantqueue.models import Job
-from django_tenantqueue.operations.task_control import cap_task, pause_task, resume_task
+from tests.factories import cap_task, pause_task, resume_task
 from django_tenantqueue.states import State
 from tests.intervals import most_at_once
 from tests.testapp.models import Interval

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from django.db.models import Model
@@ -12,6 +12,7 @@ from ...batches import BATCH
 from ...conf import settings_of
 from ...duties import WhenDue
 from ...features import Condition, Duty, Feature
+from . import services
 from .models import Alert, AlertRule
 from .settings import AlertSettings
 from .watches import OWN
@@ -50,6 +51,16 @@ class Alerts(Feature):
         from .open_alerts import open_alerts  # a worker may have no admin
 
         return open_alerts(request)
+
+    def operations(self) -> Mapping[type[Model], Mapping[str, Callable[..., Collection[int]]]]:
+        return {
+            AlertRule: {
+                "pause": services.disable_alert_rules,
+                "resume": services.enable_alert_rules,
+                "tune": services.tune_alert_rule,
+                "delete": services.delete_alert_rules,
+            }
+        }
 
     def audited(self) -> Mapping[str, type[Model]]:
         return {"alert_rule": AlertRule}

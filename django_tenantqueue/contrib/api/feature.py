@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from django.db.models import Model
@@ -13,6 +13,7 @@ from ...features import Duty, Feature
 from .idempotency import prune_idempotency_keys
 from .models import ApiToken, IdempotencyKey
 from .settings import ApiSettings
+from .tokens import revoke_tokens, tune_token
 
 if TYPE_CHECKING:
     from django.core.management.base import BaseCommand
@@ -30,6 +31,9 @@ class Api(Feature):
         from .management.subcommands.token import CreateToken
 
         return {"token create": CreateToken}
+
+    def operations(self) -> Mapping[type[Model], Mapping[str, Callable[..., Collection[int]]]]:
+        return {ApiToken: {"tune": tune_token, "delete": revoke_tokens}}
 
     def audited(self) -> Mapping[str, type[Model]]:
         return {"api_token": ApiToken}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from django.db.models import Model
 
 from ...features import Duty, Feature
 from .models import RetentionRule
+from .operations import delete_rules, tune_rule
 from .pruning import Pruner
 from .rules import Rules
 
@@ -33,6 +34,9 @@ class Retention(Feature):
         from .management.subcommands.prune import Prune
 
         return {"prune": Prune}
+
+    def operations(self) -> Mapping[type[Model], Mapping[str, Callable[..., Collection[int]]]]:
+        return {RetentionRule: {"tune": tune_rule, "delete": delete_rules}}
 
     def audited(self) -> Mapping[str, type[Model]]:
         return {"retention": RetentionRule}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from django.db.models import Model
@@ -13,6 +13,7 @@ from ...status.conditions import Look, names
 from ...status.display_limits import PAGE
 from . import models
 from .routes import forget_routes, routes_of
+from .services import delete_routings, tune_routing
 
 if TYPE_CHECKING:
     from django.core.management.base import BaseCommand
@@ -59,6 +60,9 @@ class Routing(Feature):
 
     def lists(self) -> Mapping[str, type[Model]]:
         return {"routings": models.Routing}
+
+    def operations(self) -> Mapping[type[Model], Mapping[str, Callable[..., Collection[int]]]]:
+        return {models.Routing: {"tune": tune_routing, "delete": delete_routings}}
 
     def audited(self) -> Mapping[str, type[Model]]:
         return {"routing": models.Routing}

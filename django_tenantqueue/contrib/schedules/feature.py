@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from django.core.checks import register
@@ -13,6 +13,13 @@ from ...features import Condition, Duty, Feature
 from .declared import check_schedules, read_schedule, sync_schedules
 from .firing import fire_schedules, seconds_to_next_schedule
 from .models import Schedule
+from .services import (
+    delete_schedules,
+    disable_schedules,
+    enable_schedules,
+    make_due,
+    tune_schedule,
+)
 from .troubles import CONDITIONS
 
 if TYPE_CHECKING:
@@ -53,6 +60,17 @@ class Schedules(Feature):
 
     def lists(self) -> Mapping[str, type[Model]]:
         return {"schedules": Schedule}
+
+    def operations(self) -> Mapping[type[Model], Mapping[str, Callable[..., Collection[int]]]]:
+        return {
+            Schedule: {
+                "pause": disable_schedules,
+                "resume": enable_schedules,
+                "run_now": make_due,
+                "tune": tune_schedule,
+                "delete": delete_schedules,
+            }
+        }
 
     def audited(self) -> Mapping[str, type[Model]]:
         return {"schedule": Schedule}

@@ -11,7 +11,7 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from django_tenantqueue.contrib.retention.operations import make_rule
+from django_tenantqueue.contrib.retention.control import make_retention_rule
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations import history
 from tests.factories import make_jobs, make_queue
@@ -40,7 +40,7 @@ def run(*args: str) -> str:
 
 def test_dry_run_prints_rules_and_partitions_and_deletes_nothing(ids, settings):
     settings.TENANTQUEUE = {"HISTORY_KEEP": 12}
-    make_rule(tenant="acme", arguments_days=3)
+    make_retention_rule(tenant="acme", arguments_days=3)
 
     text = run("--dry-run")
 
@@ -59,14 +59,14 @@ def test_dry_run_prints_rules_and_partitions_and_deletes_nothing(ids, settings):
 
 def test_jobs_are_deleted_when_the_command_runs(ids, settings):
     settings.TENANTQUEUE = {"HISTORY_KEEP": 12}
-    make_rule(task="tests.*", keep_days=9)
-    make_rule(tenant="acme", task="tests.*", keep_days=600)
+    make_retention_rule(task="tests.*", keep_days=9)
+    make_retention_rule(tenant="acme", task="tests.*", keep_days=600)
 
     assert run("--dry-run") == "nothing would be deleted\n"  # a rule keeps them all
     text = run()
 
     assert "0 jobs deleted" in text
-    make_rule(tenant="acme", task="tests.*", state="success", keep_days=9)
+    make_retention_rule(tenant="acme", task="tests.*", state="success", keep_days=9)
     assert "acme / tests.* / success: 3 jobs, " in run("--dry-run")
     assert "3 jobs deleted" in run()
     assert not Job.objects.filter(pk__in=ids).exists()

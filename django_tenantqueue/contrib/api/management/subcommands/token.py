@@ -14,7 +14,7 @@ from django_tenantqueue.management.subcommand import Subcommand
 from django_tenantqueue.settings import MOST_DAYS
 
 from ...models import HIGHEST_NUMBER, LOWEST_NUMBER, ApiToken
-from ...tokens import create_token
+from ...tokens import make_token
 
 
 class CreateToken(Subcommand):
@@ -61,7 +61,7 @@ class CreateToken(Subcommand):
             raise CommandError(f"--days {days}: it must be from 1 to {MOST_DAYS}", returncode=2)
         if (options["tenant"] is not None) == options["all_tenants"]:
             raise CommandError("give either --tenant or --all-tenants", returncode=2)
-        token, secret = create_token(
+        token, secret = make_token(
             options["token_name"],
             tenant=options["tenant"] or "",
             all_tenants=options["all_tenants"],

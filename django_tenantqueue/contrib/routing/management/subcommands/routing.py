@@ -65,7 +65,7 @@ class SetRouting(RoutingSubcommand):
         """Set it."""
         using, tenant = jobs_database(options["database"]), options["tenant"] or ""
         pattern, queue = options["pattern"], options["routed_to"]
-        row = services.set_routing(pattern, queue, tenant=tenant, using=using)
+        row = services.make_routing(pattern, queue, tenant=tenant, using=using)
         self._print([row], options)
 
 
@@ -85,6 +85,7 @@ class RemoveRouting(Subcommand):
         """Remove it, and say so."""
         using, tenant = jobs_database(options["database"]), options["tenant"]
         pattern = options["pattern"]
-        if not services.remove_routing(pattern, tenant=tenant or "", using=using):
+        rows = Routing.objects.using(using).filter(tenant=tenant or "", pattern=pattern)
+        if not services.delete_routings(rows, using=using):
             raise CommandError(f"there is no routing of {pattern!r} for tenant {tenant!r}")
         self.stdout.write(f"the routing of {pattern!r} was removed")
