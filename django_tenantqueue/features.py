@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from datetime import datetime
 
+    from django.core.management.base import BaseCommand
     from django.db.models import Model
     from django.http import HttpRequest
     from django.urls import URLPattern
@@ -303,8 +304,9 @@ class Feature:
     # operators
 
     def commands(self) -> Mapping[str, type[BaseCommand]]:
-        """Return subcommands of `manage.py tenantqueue` by their names, a verb or a noun and a verb.
+        """Return subcommands of `manage.py tenantqueue` by their names.
 
+        A name is a verb, or a noun and a verb.
         `help` of such a class is its line in the list. Classes that inherit from
         `management.subcommand.Subcommand` name the user of the shell in the list of changes.
         Example: contrib.schedules (`schedules list`).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.core.exceptions import ValidationError
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.core.management.base import CommandError
 from django.db import DatabaseError, connections
 
@@ -49,6 +49,17 @@ def acting_as_shell_user() -> Iterator[None]:
         with acting_as(shell_user(), Change.Source.COMMAND):
             yield
     except ValidationError as error:
-        raise CommandError("; ".join(error.messages)) from error
+        raise CommandError(_told(error)) from error
     except TenantQueueError as error:
         raise CommandError(str(error)) from error
+
+
+def _told(error: ValidationError) -> str:
+    """Return the texts of an error, each with its column."""
+    if not hasattr(error, "error_dict"):
+        return "; ".join(error.messages)
+    return "; ".join(
+        text if column == NON_FIELD_ERRORS else f"{column}: {text}"
+        for column, texts in error.message_dict.items()
+        for text in texts
+    )

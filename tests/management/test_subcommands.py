@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command, execute_from_comm
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError
 
-from django_tenantqueue.exceptions import TransitionRefused
+from django_tenantqueue.exceptions import InvalidArgument
 from django_tenantqueue.features import Feature
 from django_tenantqueue.management.commands.tenantqueue import CORE, subcommands
 from django_tenantqueue.management.subcommand import Subcommand
@@ -92,7 +92,7 @@ class Greet(Subcommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["name"] == "no one":
-            raise TransitionRefused("there is no one: name someone")
+            raise InvalidArgument("there is no one: name someone")
         if options["name"] == "the server":
             raise DatabaseError("it is gone")
         assert current_actor() == Actor("deploy", "command")

@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandParser, DjangoHelpFo
 from ...features import Feature, hooks
 from ..subcommands.apply_priority_scope import ApplyPriorityScope
 from ..subcommands.bulk import Bulk
+from ..subcommands.control import Cancel, Pause, Resume, Retry, Tune
 from ..subcommands.erase import Erase
 from ..subcommands.explain import Explain
 from ..subcommands.export import Export
@@ -23,6 +24,11 @@ Kinds = Mapping[str, type[BaseCommand]]
 CORE: Kinds = {
     "status": Status,
     "explain": Explain,
+    "pause": Pause,
+    "resume": Resume,
+    "cancel": Cancel,
+    "retry": Retry,
+    "tune": Tune,
     "bulk": Bulk,
     "export": Export,
     "erase": Erase,

@@ -16,16 +16,9 @@ from ...states import State
 from ...status.explanation import Cause, explain, explain_monitor
 from ...status.explanation.words import moment_text
 from ...status.monitor_progress import progress_of
-from ...text import read_number
 from ..database import jobs_database
+from ..numbers import row_number
 from ..subcommand import Subcommand
-
-
-def _number(text: str) -> int:
-    number = read_number(text.removeprefix("#").replace(",", ""))
-    if number is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a job or a monitor")
-    return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +40,7 @@ class Explain(Subcommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
         add = parser.add_argument
-        add("id", type=_number, metavar="ID", help="the number of the job: 1753 or #1753")
+        add("id", type=row_number, metavar="ID", help="the number of the job: 1753 or #1753")
         add("--monitor", action="store_true", help="ID is the number of a monitor")
         self.add_format(parser)
         self.add_database(parser)
