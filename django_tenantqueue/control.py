@@ -85,9 +85,9 @@ def _act(verb: str, chosen: Chosen, using: str, **columns: Any) -> Result:
         nouns = [str(model._meta.verbose_name_plural) for model in verbs if verb in verbs[model]]
         own = chosen.model._meta.verbose_name_plural
         raise InvalidOption(f"{verb}() takes {', '.join(nouns)}, and no {own}")
-    if chosen.model is Job:  # they are in many tables: only those that did not change are read
-        known, refused = list(chosen.ids), {}
-    else:
+    known: Sequence[int] = chosen.ids
+    refused: dict[int, str] = {}
+    if chosen.model is not Job:  # of them only those that did not change are read
         rows = chosen.model._default_manager.using(using).filter(pk__in=chosen.ids)
         known = sorted(rows.values_list("pk", flat=True))
         why = f"there is no such {chosen.model._meta.verbose_name}"
@@ -299,8 +299,10 @@ def enqueue_again(
         args, kwargs = decode_args(json.dumps(job.args))
     moment = None if run_at is None else check_moment("run_at", run_at)
     when = timezone.now() + moment if isinstance(moment, timedelta) else moment
-    options = {"queue": queue, "priority": priority, "run_at": when}
-    return again.enqueue_again(job, tuple(args or ()), kwargs or {}, **options)
+    given = tuple(args or ())
+    return again.enqueue_again(
+        job, given, kwargs or {}, queue=queue, priority=priority, run_at=when
+    )
 
 
 # what jobs wait for

@@ -83,7 +83,7 @@ def _concrete(model: type[Model]) -> type[Model]:
 
 def is_task(value: Any) -> bool:
     """Whether a value is a task, and not the row or the name of one."""
-    return not isinstance(value, str | Model) and isinstance(getattr(value, "name", None), str)
+    return not isinstance(value, str | Model) and hasattr(value, "source")
 
 
 def by_position(
