@@ -28,16 +28,8 @@ from .models import Job, Session, TenantQueue
 from .operations import again, control, erasure, failures, sessions
 from .operations.actor import acting_as, current_actor
 from .operations.result import Result
-from .operations.targets import (
-    Chosen,
-    Names,
-    Rows,
-    Tasks,
-    by_keyword,
-    by_position,
-    queues_of_tenant,
-)
-from .operations.verbs import operations
+from .operations.targets import Names, Rows, Tasks, by_keyword, choose, queues_of_tenant
+from .operations.verbs import act
 
 LIMIT = failures.MOST
 """Jobs that one call for a task's failures changes at most."""
@@ -45,63 +37,10 @@ SELECTORS = ("job", "queue", "task", "session", "user", "monitor")
 """Keywords of tune() that select rows."""
 
 
-def _choose(
-    verb: str,
-    target: Any,
-    using: str,
-    *,
-    bare: str | None = None,
-    tenant: str | None = None,
-    makes: bool = False,
-    allow_unknown: bool = False,
-    **keywords: Any,
-) -> Chosen:
-    """Return the rows that a call is about: those in front, or those of the one keyword."""
-    given = {name: value for name, value in keywords.items() if value is not None}
-    if (target is not None) + len(given) > 1 or (target is not None and tenant is not None):
-        raise InvalidOption(
-            f"{verb}(): give rows or ids in front, or one keyword, not both. Call it once for each"
-        )
-    makes_row = {"makes": makes, "allow_unknown": allow_unknown}
-    if target is not None:
-        hint = bare or next(iter(keywords))
-        return by_position(verb, target, using, bare=bare, hint=hint, **makes_row)
-    if given:
-        ((kind, value),) = given.items()
-        return by_keyword(verb, kind, value, using, tenant=tenant, **makes_row)
-    if tenant is not None:
-        return queues_of_tenant(verb, tenant, using)
-    names = ", ".join(f"{name}=" for name in keywords)
-    raise InvalidOption(f"{verb}() needs what it acts on: rows or ids in front, or {names}")
-
-
-def _act(verb: str, chosen: Chosen, using: str, **columns: Any) -> Result:
-    """Do what a verb does with the rows of their model. Raises InvalidOption where it has none."""
-    if chosen.model is None:
-        return Result.of(())
-    verbs = operations()
-    operation = verbs.get(chosen.model, {}).get(verb)
-    if operation is None:
-        nouns = [str(model._meta.verbose_name_plural) for model in verbs if verb in verbs[model]]
-        own = chosen.model._meta.verbose_name_plural
-        raise InvalidOption(f"{verb}() takes {', '.join(nouns)}, and no {own}")
-    if chosen.model is Job:  # they are in many tables: only those that did not change are read
-        known, refused = list(chosen.ids), {}
-    else:
-        rows = chosen.model._default_manager.using(using).filter(pk__in=chosen.ids)
-        known = sorted(rows.values_list("pk", flat=True))
-        why = f"there is no such {chosen.model._meta.verbose_name}"
-        refused = dict.fromkeys(set(chosen.ids).difference(known), why)
-    done = operation(known, using=using, **columns) if known else ()
-    if isinstance(done, Result):
-        return done._replace(refused=dict(sorted({**done.refused, **refused}.items())))
-    return Result.of(chosen.ids, done, refused=refused)
-
-
 def _switch(verb: str, target: Any, using: str | None, **given: Any) -> Result:
     alias = alias_of(using)
     with transaction.atomic(using=alias):
-        return _act(verb, _choose(verb, target, alias, **given), alias)
+        return act(verb, choose(verb, target, alias, **given), alias)
 
 
 # jobs
@@ -135,8 +74,8 @@ def cancel(
         group = _group("cancel", task, error_class, queue, tenant, limit, alias)
         return _of_failures(failures.cancel_failed(using=alias, **group))
     _check_not_narrowed("cancel", error_class, queue, tenant)
-    chosen = _choose("cancel", target, alias, bare="job", job=job, monitor=monitor)
-    return _act("cancel", chosen, alias)
+    chosen = choose("cancel", target, alias, bare="job", job=job, monitor=monitor)
+    return act("cancel", chosen, alias)
 
 
 def retry(
@@ -174,8 +113,8 @@ def retry(
         group = _group("retry", task, error_class, queue, tenant, limit, alias)
         return _of_failures(failures.retry_failed(since=since, using=alias, **group))
     _check_not_narrowed("retry", error_class, since, queue, tenant)
-    chosen = _choose("retry", target, alias, bare="job", job=job, monitor=monitor)
-    return _act("retry", chosen, alias)
+    chosen = choose("retry", target, alias, bare="job", job=job, monitor=monitor)
+    return act("retry", chosen, alias)
 
 
 def _check_not_narrowed(verb: str, *given: object) -> None:
@@ -227,7 +166,7 @@ def run_now(target: Rows = None, /, *, job: Rows = None, using: str | None = Non
     `last_job_id` names; a schedule for all tenants is made due, if it is not paused.
     """
     alias = alias_of(using)
-    return _act("run_now", _choose("run_now", target, alias, bare="job", job=job), alias)
+    return act("run_now", choose("run_now", target, alias, bare="job", job=job), alias)
 
 
 def move(
@@ -253,8 +192,8 @@ def move(
     check_queue("queue", queue)
     if tenant is not None:
         check_tenant("tenant", tenant)
-    chosen = _choose("move", target, alias, bare="job", job=job)
-    return _act("move", chosen, alias, queue=queue, tenant=tenant)
+    chosen = choose("move", target, alias, bare="job", job=job)
+    return act("move", chosen, alias, queue=queue, tenant=tenant)
 
 
 def delete(
@@ -265,8 +204,8 @@ def delete(
     Jobs of a monitor are refused, since it counts them. A task without its control runs freely.
     """
     alias = alias_of(using)
-    chosen = _choose("delete", target, alias, bare="job", job=job, task=task)
-    return _act("delete", chosen, alias)
+    chosen = choose("delete", target, alias, bare="job", job=job, task=task)
+    return act("delete", chosen, alias)
 
 
 def enqueue_again(
@@ -299,8 +238,10 @@ def enqueue_again(
         args, kwargs = decode_args(json.dumps(job.args))
     moment = None if run_at is None else check_moment("run_at", run_at)
     when = timezone.now() + moment if isinstance(moment, timedelta) else moment
-    options = {"queue": queue, "priority": priority, "run_at": when}
-    return again.enqueue_again(job, tuple(args or ()), kwargs or {}, **options)
+    given = tuple(args or ())
+    return again.enqueue_again(
+        job, given, kwargs or {}, queue=queue, priority=priority, run_at=when
+    )
 
 
 # what jobs wait for
@@ -404,8 +345,8 @@ def tune(target: Tasks = None, /, *, using: str | None = None, **given: Any) -> 
         raise InvalidOption("tune() needs columns to write, as in tune(queue, num_slots=5)")
     kinds = {name: select.pop(name, None) for name in SELECTORS}
     with transaction.atomic(using=alias):
-        chosen = _choose("tune", target, alias, makes=True, **select, **kinds)
-        return _act("tune", chosen, alias, **given)
+        chosen = choose("tune", target, alias, makes=True, **select, **kinds)
+        return act("tune", chosen, alias, **given)
 
 
 def make_queue(tenant: str, name: str, *, using: str | None = None, **columns: Any) -> TenantQueue:

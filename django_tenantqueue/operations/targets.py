@@ -83,7 +83,37 @@ def _concrete(model: type[Model]) -> type[Model]:
 
 def is_task(value: Any) -> bool:
     """Whether a value is a task, and not the row or the name of one."""
-    return not isinstance(value, str | Model) and isinstance(getattr(value, "name", None), str)
+    return not isinstance(value, str | Model) and hasattr(value, "source")
+
+
+def choose(
+    verb: str,
+    target: Any,
+    using: str,
+    *,
+    bare: str | None = None,
+    tenant: str | None = None,
+    makes: bool = False,
+    allow_unknown: bool = False,
+    **keywords: Any,
+) -> Chosen:
+    """Return the rows that a call is about: those in front, or those of the one keyword."""
+    given = {name: value for name, value in keywords.items() if value is not None}
+    if (target is not None) + len(given) > 1 or (target is not None and tenant is not None):
+        raise InvalidOption(
+            f"{verb}(): give rows or ids in front, or one keyword, not both. Call it once for each"
+        )
+    makes_row = {"makes": makes, "allow_unknown": allow_unknown}
+    if target is not None:
+        hint = bare or next(iter(keywords))
+        return by_position(verb, target, using, bare=bare, hint=hint, **makes_row)
+    if given:
+        ((kind, value),) = given.items()
+        return by_keyword(verb, kind, value, using, tenant=tenant, **makes_row)
+    if tenant is not None:
+        return queues_of_tenant(verb, tenant, using)
+    names = ", ".join(f"{name}=" for name in keywords)
+    raise InvalidOption(f"{verb}() needs what it acts on: rows or ids in front, or {names}")
 
 
 def by_position(

@@ -7,10 +7,11 @@ columns. It returns the ids that it changed, or a Result.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from django.db.models import Model
 
-from ..exceptions import TransitionRefused
+from ..exceptions import InvalidOption, TransitionRefused
 from ..features import Feature, hooks
 from ..models import ConcurrentJobMonitor, Job, Session, TaskControl, TenantQueue, Worker
 from ..models.worker import Role
@@ -18,6 +19,7 @@ from ..queries.monitors import list_unfinished_details
 from . import control, monitor_control, sessions, task_control, worker_control
 from .job_verbs import cancel_jobs, delete_jobs, move_jobs, retry_jobs, run_jobs_now, tune_jobs
 from .result import Result
+from .targets import Chosen
 
 Ids = Sequence[int]
 Operation = Callable[..., Collection[int] | Result]
@@ -104,3 +106,26 @@ def operations() -> dict[type[Model], Mapping[str, Operation]]:
     for hook in hooks(Feature.operations):
         found |= hook()
     return found
+
+
+def act(verb: str, chosen: Chosen, using: str, **columns: Any) -> Result:
+    """Do what a verb does with the rows of their model. Raises InvalidOption where it has none."""
+    if chosen.model is None:
+        return Result.of(())
+    verbs = operations()
+    operation = verbs.get(chosen.model, {}).get(verb)
+    if operation is None:
+        nouns = [str(model._meta.verbose_name_plural) for model in verbs if verb in verbs[model]]
+        own = chosen.model._meta.verbose_name_plural
+        raise InvalidOption(f"{verb}() takes {', '.join(nouns)}, and no {own}")
+    known: Sequence[int] = chosen.ids
+    refused: dict[int, str] = {}
+    if chosen.model is not Job:  # of them only those that did not change are read
+        rows = chosen.model._default_manager.using(using).filter(pk__in=chosen.ids)
+        known = sorted(rows.values_list("pk", flat=True))
+        why = f"there is no such {chosen.model._meta.verbose_name}"
+        refused = dict.fromkeys(set(chosen.ids).difference(known), why)
+    done = operation(known, using=using, **columns) if known else ()
+    if isinstance(done, Result):
+        return done._replace(refused=dict(sorted({**done.refused, **refused}.items())))
+    return Result.of(chosen.ids, done, refused=refused)
