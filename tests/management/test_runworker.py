@@ -203,6 +203,16 @@ def test_bad_variable_is_named(
         call_command("runworker")
 
 
+def test_variables_are_named_when_their_values_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENANTQUEUE_QUEUES", "mail-*")
+
+    with pytest.raises(CommandError, match="is a pattern") as refused:
+        call_command("runworker")
+
+    assert refused.value.returncode == 2
+    assert str(refused.value).endswith("\nThe environment sets TENANTQUEUE_QUEUES")
+
+
 def add_recorders(parser: ArgumentParser) -> None:
     parser.add_argument("--recorders", type=int)
 

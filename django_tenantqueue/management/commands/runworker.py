@@ -7,7 +7,8 @@ import logging
 import os
 import platform
 import socket
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from django import get_version
@@ -113,7 +114,7 @@ class Command(BaseCommand):
         "set what the command line leaves out: TENANTQUEUE_THREADS=16 is --threads 16."
     )
     requires_system_checks = ["tenantqueue"]
-    variables: Collection[str] = ()
+    variables: AbstractSet[str] = frozenset()
     """The names of the variables that set options."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -206,6 +207,17 @@ class Command(BaseCommand):
             help="never do the fleet's maintenance (promote, history) in this worker",
         )
         self.variables = take_variables(parser, parser._actions[of_django:])
+
+    def execute(self, *args: Any, **options: Any) -> Any:
+        """Run the command; name the variables when what they set does not fit."""
+        try:
+            return super().execute(*args, **options)
+        except CommandError as error:
+            used = sorted(os.environ.keys() & self.variables)
+            if error.returncode != 2 or not used:
+                raise
+            text = f"{error}\nThe environment sets {', '.join(used)}"
+            raise CommandError(text, returncode=2) from error
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run the supervisor."""

@@ -1,4 +1,4 @@
-"""manage.py tenantqueue pause, resume, cancel, retry and tune: one thing at a time, from a shell."""
+"""manage.py tenantqueue pause, resume, cancel, retry, tune: one thing at a time, from a shell."""
 
 from __future__ import annotations
 
