@@ -218,6 +218,16 @@ def test_exit_codes_stand_in_one_table() -> None:
         assert f"| {code} | " in text, f"exit code {code} is not documented"
 
 
+def test_subcommands_exist_when_a_page_names_them() -> None:
+    known = subcommands()
+    for page in PAGES:
+        text = " ".join(page.read_text().split())
+        named = re.findall(r"manage\.py tenantqueue ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?", text)
+        assert [
+            words for words in named if words[0] not in known and " ".join(words) not in known
+        ] == [], page
+
+
 @pytest.mark.parametrize("app", from_code.installed_apps()[1:])
 def test_every_app_is_named_in_a_how_to_page(app: str) -> None:
     pages = [page.read_text() for page in (DOCS / "howto").glob("*.md")]
