@@ -60,12 +60,14 @@ def _read(action: argparse.Action, text: str) -> Any:
         if (flag := FLAGS.get(text.strip().lower())) is None:
             raise argparse.ArgumentTypeError(f"{text[:50]!r} is neither yes nor no: use 1 or 0")
         return flag
-    if not callable(action.type):
-        return text
     try:
-        return action.type(text)
+        value = action.type(text) if callable(action.type) else text
     except (TypeError, ValueError):
         raise argparse.ArgumentTypeError(f"{text[:50]!r} is not what the option takes") from None
+    if action.choices is not None and value not in action.choices:
+        known = ", ".join(map(str, action.choices))
+        raise argparse.ArgumentTypeError(f"{text[:50]!r} is not one of {known}")
+    return value
 
 
 def near_misses(known: Collection[str]) -> Iterator[str]:

@@ -191,6 +191,7 @@ def test_burst_is_another_name_of_until_empty() -> None:
         ("QUEUES", "mail,,reports", "TENANTQUEUE_QUEUES: 'mail,,reports' has an empty name"),
         ("LOG_JOBS", "maybe", "TENANTQUEUE_LOG_JOBS: 'maybe' is neither yes nor no: use 1 or 0"),
         ("RECORDERS", "x", "TENANTQUEUE_RECORDERS: 'x' is not what the option takes"),
+        ("RECORDERS", "3", "TENANTQUEUE_RECORDERS: '3' is not one of 1, 2"),
     ],
 )
 def test_bad_variable_is_named(
@@ -214,7 +215,7 @@ def test_variables_are_named_when_their_values_do_not_fit(monkeypatch: pytest.Mo
 
 
 def add_recorders(parser: ArgumentParser) -> None:
-    parser.add_argument("--recorders", type=int)
+    parser.add_argument("--recorders", type=int, choices=(1, 2))
 
 
 def test_variable_that_looks_like_an_option_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
