@@ -66,7 +66,7 @@ class QueueFull(TenantQueueError):
         super().__init__(
             f"queue {queue!r} of tenant {tenant!r} is full: with {count} more it would have more "
             f"ready jobs than max_waiting={max_waiting} allows. Enqueue later, or raise "
-            "max_waiting of the queue in the admin or with control.tune_queue()"
+            "max_waiting of the queue in the admin or with control.tune(queue=…, max_waiting=…)"
         )
         self.tenant = tenant
         self.queue = queue
@@ -114,7 +114,7 @@ class JobNotFound(TenantQueueError, LookupError):
 
 
 class JobReadOnly(TenantQueueError, TypeError):
-    """A Job was saved or deleted through the ORM; changes go through operations."""
+    """A Job was saved or deleted through the ORM; changes go through django_tenantqueue.control."""
 
 
 class TransitionRefused(TenantQueueError):

@@ -22,7 +22,7 @@ from django_tenantqueue.calls.options import OF_TASKS, Options
 from django_tenantqueue.calls.sources import registered_tasks
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.operations import control
-from django_tenantqueue.operations.task_control import resume_task
+from tests.factories import resume_task
 from django_tenantqueue.signals import job_finished, job_retried
 from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_pending

@@ -22,6 +22,7 @@ from django_tenantqueue import (
     Every,
     Job,
     Retry,
+    control,
     current_job,
     delay,
     exceptions,
@@ -39,7 +40,6 @@ from django_tenantqueue.exceptions import (
     Unsupported,
     WaitTimeout,
 )
-from django_tenantqueue.operations import control, monitor_control
 from django_tenantqueue.settings import Settings
 from django_tenantqueue.status.monitor_progress import Progress
 from django_tenantqueue.tasks import Task
@@ -79,7 +79,7 @@ def test_moment_is_no_truth_value():
 def test_time_of_a_waiting_job_may_be_changed_by_seconds(value):
     job = make_job()
 
-    assert control.change_run_at([job.pk], value) == [job.pk]
+    assert control.tune(job, run_at=value).changed == [job.pk]
 
     assert near(job.refresh().run_at, timezone.now() + HOUR)
     assert job.state == "scheduled"
@@ -408,13 +408,11 @@ def test_what_other_names_are_answered_with_exists():
         assert hasattr(Task, name), name
     for name in re.findall(r"\bmonitor\.(\w+)", texts):
         assert hasattr(ConcurrentJobMonitor, name), name
-    for name in re.findall(r"\bmonitor_control\.(\w+)", texts):
-        assert hasattr(monitor_control, name), name
     for name in re.findall(r"\b(?:and|has) (status, [\w, ]+)", texts):
         counts = set(re.findall(r"\w+", name)) - {"and"}
         assert counts <= {field.name for field in fields(Progress)}, counts
     for name in re.findall(r"\bcontrol\.(\w+)", texts):
-        assert hasattr(control, name), name
+        assert name in control.__all__, name
     for name in re.findall(r"\bState\.(\w+)", texts):
         assert hasattr(states.State, name), name
     for name in re.findall(r"raise (\w+)", texts):

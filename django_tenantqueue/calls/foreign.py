@@ -61,7 +61,7 @@ METHODS = {
 _WAIT = "job.wait(timeout=…).result, in seconds, and not inside a transaction"
 _STATE = "job.refresh().state"
 _FINAL = "job.refresh().final"
-_CANCEL = "operations.control.cancel([job.pk])"
+_CANCEL = "job.cancel()"
 
 JOB = {
     "aget": "(await job.await_end(timeout=…)).result",
@@ -83,9 +83,8 @@ JOB = {
     "meta": "job.stats, and current_job().stats inside the task",
     "parent": "Job.objects.get(pk=job.previous_id)",
     "ready": _FINAL,
-    "requeue": "operations.control.retry([job.pk])",
+    "requeue": "job.retry()",
     "retries": "job.attempt - 1",
-    "retry": "operations.control.retry([job.pk])",
     "return_value": "job.refresh().result",
     "revoke": _CANCEL,
     "status": _STATE,
@@ -125,7 +124,7 @@ MONITOR = {
     "join_native": _WAIT_FOR_ALL,
     "ready": _COUNTS,
     "results": "monitor.details()",
-    "revoke": "operations.monitor_control.cancel_monitor(monitor.pk)",
+    "revoke": "monitor.cancel()",
     "state": _COUNTS,
     "status": _COUNTS,
     "successful": _COUNTS,

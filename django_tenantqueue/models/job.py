@@ -20,11 +20,16 @@ from django.utils.translation import gettext_lazy as _
 from ..calls import foreign
 from ..calls.arguments import are_removed
 from ..conf import get_settings
+from ..coroutines import twin
 from ..exceptions import InvalidOption, JobNotFound, JobReadOnly, TransitionRefused, WaitTimeout
 from ..link_tokens import SESSION, USER, sign_job_id
 from ..states import ACTIVE, EARLIEST, FINAL, LATEST, Priority, State
 from .fields import TextListField
 from .job_query import JobQuerySet, user_text
+from .verbs import act
+
+if TYPE_CHECKING:
+    from ..operations.result import Result
 
 _MISSING = object()
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
@@ -200,18 +205,18 @@ class Job(models.Model):
         return f"{self.name} #{self.pk}"
 
     def save(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raise JobReadOnly: use django_tenantqueue.operations instead."""
+        """Raise JobReadOnly: use django_tenantqueue.control instead."""
         raise JobReadOnly(
-            f"Job {self.pk!r} cannot be saved: jobs are made by Task.delay() and changed by the "
-            "functions in django_tenantqueue.operations.control (retry, cancel, change_priority …)"
+            f"Job {self.pk!r} cannot be saved: jobs are made by Task.delay() and changed by "
+            "job.cancel(), .retry(), .run_now(), .tune(), or django_tenantqueue.control"
         )
 
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raise JobReadOnly: cancel the job, or let its history partition be dropped."""
         raise JobReadOnly(
-            f"Job {self.pk!r} cannot be deleted: cancel it with cancel() of "
-            "django_tenantqueue.operations.control, delete finished jobs with its "
-            "delete_finished(), or let their history be dropped"
+            f"Job {self.pk!r} cannot be deleted by itself: cancel it with job.cancel(), delete "
+            "finished jobs with django_tenantqueue.control.delete(), or let their history be "
+            "dropped"
         )
 
     @property
@@ -275,6 +280,30 @@ class Job(models.Model):
     async def arefresh(self) -> Self:
         """See refresh()."""
         return await sync_to_async(self.refresh)()
+
+    def cancel(self) -> Result:
+        """Cancel it, see control.cancel(). This object is not refreshed."""
+        return act("cancel", self)
+
+    acancel = twin(cancel)
+
+    def retry(self) -> Result:
+        """Make it ready again after an error, see control.retry(). This object is not refreshed."""
+        return act("retry", self)
+
+    aretry = twin(retry)
+
+    def run_now(self) -> Result:
+        """Run it now if it waits for its time, see control.run_now(). It is not refreshed."""
+        return act("run_now", self)
+
+    arun_now = twin(run_now)
+
+    def tune(self, **columns: Any) -> Result:
+        """Change its `priority` or `run_at`, see control.tune(). This object is not refreshed."""
+        return act("tune", self, **columns)
+
+    atune = twin(tune)
 
     if not TYPE_CHECKING:  # else every attribute would exist
 

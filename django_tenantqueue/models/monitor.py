@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from asgiref.sync import sync_to_async
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
@@ -13,12 +12,16 @@ from django.utils.translation import gettext_lazy as _
 
 from ..calls import foreign
 from ..conf import get_settings
+from ..coroutines import twin
 from ..exceptions import Unsupported
 from ..states import Priority
 from .job import Job
+from .verbs import act
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
+
+    from ..operations.result import Result
 
 
 def _operation(name: str) -> Any:
@@ -64,9 +67,7 @@ class MonitorManager(models.Manager["ConcurrentJobMonitor"]):
         )
         return started
 
-    async def astart(self, *args: Any, **kwargs: Any) -> ConcurrentJobMonitor:
-        """See start()."""
-        return await sync_to_async(self.start)(*args, **kwargs)
+    astart = twin(start)
 
 
 class ConcurrentJobMonitor(models.Model):
@@ -168,26 +169,50 @@ class ConcurrentJobMonitor(models.Model):
         added: int = _operation("add")(self, details)
         return added
 
-    async def aadd(self, details: Any) -> int:
-        """See add()."""
-        return await sync_to_async(self.add)(details)
+    aadd = twin(add)
 
     def close(self) -> None:
         """Let it end after its last detail. See operations.monitors."""
         _operation("close")(self)
 
-    async def aclose(self) -> None:
-        """See close()."""
-        await sync_to_async(self.close)()
+    aclose = twin(close)
+
+    def pause(self) -> Result:
+        """Feed no more of its details, see control.pause(). This object is not refreshed."""
+        return act("pause", self)
+
+    apause = twin(pause)
+
+    def resume(self) -> Result:
+        """Feed its details again, see control.resume(). This object is not refreshed."""
+        return act("resume", self)
+
+    aresume = twin(resume)
+
+    def cancel(self) -> Result:
+        """Cancel it and all its details, see control.cancel(). This object is not refreshed."""
+        return act("cancel", self)
+
+    acancel = twin(cancel)
+
+    def retry(self) -> Result:
+        """Retry its failed details, see control.retry(). This object is not refreshed."""
+        return act("retry", self)
+
+    aretry = twin(retry)
+
+    def tune(self, **columns: Any) -> Result:
+        """Write columns, see control.tune(): `monitor.tune(parallel=5)`. It is not refreshed."""
+        return act("tune", self, **columns)
+
+    atune = twin(tune)
 
     def progress(self, now: datetime | None = None) -> Any:
         """Return status.monitor_progress.Progress: counts, status, rate and when it may end."""
         progress_of = import_string("django_tenantqueue.status.monitor_progress.progress_of")
         return progress_of([self], now=now)[self.pk]
 
-    async def aprogress(self, now: datetime | None = None) -> Any:
-        """See progress()."""
-        return await sync_to_async(self.progress)(now)
+    aprogress = twin(progress)
 
 
 class MonitorAddition(models.Model):

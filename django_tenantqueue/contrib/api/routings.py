@@ -45,7 +45,7 @@ def set_routing(
     _check_tenant(caller.tenant)
     check_queue(caller.token, changes.queue)
     with caller.acting():
-        row = services.set_routing(pattern, changes.queue, tenant=caller.tenant)
+        row = services.make_routing(pattern, changes.queue, tenant=caller.tenant)
     return answer(_shown(row))
 
 

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from ...exceptions import QueueRetired, RequestRefused, UnknownQueue
 from ...text import is_storable
 from ..routing.models import Routing
-from ..routing.services import list_routings, remove_routing, set_routing
+from ..routing.services import delete_routings, list_routings, make_routing
 from .answers import Caller, answers, as_json, bad_request, check_category, read_body, text
 
 
@@ -33,7 +33,7 @@ def routing(request: HttpRequest, caller: Caller, category: str) -> HttpResponse
     if found is None:
         raise RequestRefused(HTTPStatus.NOT_FOUND)
     if request.method == "DELETE":
-        remove_routing(category, tenant=caller.tenant, using=caller.using)
+        delete_routings(found, using=caller.using)
     return as_json(_definition(found))
 
 
@@ -53,7 +53,7 @@ def _put(request: HttpRequest, caller: Caller, category: str) -> HttpResponse:
         raise RequestRefused(HTTPStatus.NOT_FOUND, f"No such queue: {name}")
     caller.check_queue(name)
     try:
-        row = set_routing(check_category(category), name, tenant=caller.tenant, using=caller.using)
+        row = make_routing(check_category(category), name, tenant=caller.tenant, using=caller.using)
     except (UnknownQueue, QueueRetired) as error:
         raise RequestRefused(HTTPStatus.NOT_FOUND, str(error)) from None
     except ValidationError as error:

@@ -351,7 +351,7 @@ CORE: Final = (
     _people(
         Code.PROMOTION_LATE,
         job=_("It is due since %(when)s, and was not made ready."),
-        remedy=_("The maintenance of a worker does that: see “manage.py queuestatus”."),
+        remedy=_("The maintenance of a worker does that: see “manage.py tenantqueue status”."),
     ),
     _time(
         Code.CANCEL_REQUESTED,

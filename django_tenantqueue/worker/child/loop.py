@@ -60,7 +60,7 @@ class ClaimLoop:
         self.give_back = GiveBack(worker_id, self.claimed_jobs, self.completions)
         self.running_jobs = RunningJobs(worker_id, self.claimed_jobs, self.completions)
         self.heartbeat = Heartbeat(worker_id, max_jobs=config.max_jobs, max_rss=config.max_rss)
-        self.next_claim = NextClaim(self.claimer, self.claimed_jobs, burst=config.burst)
+        self.next_claim = NextClaim(self.claimer, self.claimed_jobs, until_empty=config.until_empty)
         self.waiter = Waiter()
         self._reconnect = reconnect
         self.round_trip = RoundTrip(
