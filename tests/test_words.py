@@ -23,7 +23,7 @@ from django_tenantqueue import (
     Job,
     Retry,
     current_job,
-    delay,
+    delayed,
     exceptions,
     group,
     signals,
@@ -231,8 +231,8 @@ def test_option_among_the_arguments_is_answered_with_its_place():
         add.delay(queue="mail")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"'thrid'$"):
         add.delay(1, thrid=3)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match=r"'eta'; .*: delay\(…, …\)"):
-        delay(Report.objects.create(title="x")).execute(eta=1)
+    with pytest.raises(TypeError, match=r"'eta'; .*: delayed\(…, …\)"):
+        delayed(Report.objects.create(title="x")).execute(eta=1)
 
 
 def test_option_that_a_task_has_as_a_parameter_is_an_argument():
@@ -273,7 +273,7 @@ def test_task_with_self_names_the_running_job():
         with pytest.raises(TypeError, match=r"'number'; a task has no self: .* current_job\(\)"):
             enqueue(1)
     with pytest.raises(TypeError, match=r"too many positional arguments$"):
-        delay(Report.objects.create(title="x")).execute(1, 2, 3)
+        delayed(Report.objects.create(title="x")).execute(1, 2, 3)
 
 
 @pytest.mark.parametrize(

@@ -390,7 +390,7 @@ def describe_function(target: Any) -> Source:
     if inspect.ismethod(target) and not isinstance(target.__self__, type):
         raise InvalidArgument(
             f"{target!r} is a method of an instance, which would be left behind: use "
-            f"delay(instance).{target.__name__}(…)"
+            f"delayed(instance).{target.__name__}(…)"
         )
     path = f"{module}:{qualname}"
     _check_callable(path)

@@ -1,4 +1,4 @@
-"""Tasks of Celery as tasks of this package: `delay(add, tenant="acme")(1, 2)`, `@task` above them.
+"""Tasks of Celery as tasks of this package: `delayed(add)(1, 2)`, and `@task` above them.
 
 Celery's own tracer runs them unchanged: with `self`, `self.request`, `self.retry()`,
 `autoretry_for`, time limits, handlers and Celery's signals. What is not supported is rejected when
