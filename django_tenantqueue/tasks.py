@@ -76,7 +76,7 @@ class BoundTask(_KnowsOtherNames, Generic[P]):
     def delay(self, *args: P.args, **kwargs: P.kwargs) -> Job:
         """Enqueue a job in the current transaction and return it."""
         made_by = self._task
-        made_by.check_arguments(args, kwargs)
+        made_by._check_arguments(args, kwargs)
         if get_settings().eager:
             return eager.run_now(made_by.source, self._options, args, kwargs)
         return operations.enqueue(made_by.source, self._options, args, kwargs, task=made_by)
@@ -87,7 +87,7 @@ class BoundTask(_KnowsOtherNames, Generic[P]):
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call:
         """Return a description of the call, for a detail of a monitor; nothing is enqueued."""
-        self._task.check_arguments(args, kwargs)
+        self._task._check_arguments(args, kwargs)
         return Call(self._task.source, self._options, args, kwargs)
 
     def enqueue_many(self, calls: Iterable[Any]) -> list[int]:
@@ -99,11 +99,11 @@ class BoundTask(_KnowsOtherNames, Generic[P]):
         made_by = self._task
         if get_settings().eager:
             return [
-                eager.run_now(made_by.source, self._options, *made_by.as_call(call)).id
+                eager.run_now(made_by.source, self._options, *made_by._as_call(call)).id
                 for call in calls
             ]
         return operations.enqueue_many(
-            made_by.source, self._options, (made_by.as_call(call) for call in calls)
+            made_by.source, self._options, (made_by._as_call(call) for call in calls)
         )
 
     async def aenqueue_many(self, calls: Iterable[Any]) -> list[int]:
@@ -199,7 +199,7 @@ class Task(_KnowsOtherNames, Generic[P, R]):
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call:
         """Return a description of the call. See BoundTask.call()."""
-        self.check_arguments(args, kwargs)
+        self._check_arguments(args, kwargs)
         return Call(self.source, self.options, args, kwargs)
 
     def enqueue_many(self, calls: Iterable[Any]) -> list[int]:
@@ -210,7 +210,7 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         """See enqueue_many()."""
         return await BoundTask(self, self.options).aenqueue_many(calls)
 
-    def check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def _check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Raise TypeError now, not in the worker, when the arguments do not fit the function."""
         if not kwargs and len(args) in self._positional:
             return
@@ -219,10 +219,10 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         except TypeError as error:
             raise TypeError(f"{self.name}: {error}") from None
 
-    def check_arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """See check_call(). The error says where an option belongs that stands among them."""
+    def _check_arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """See _check_call(). The error says where an option belongs that stands among them."""
         try:
-            self.check_call(args, kwargs)
+            self._check_call(args, kwargs)
         except TypeError as error:
             if next(iter(inspect.signature(self.func).parameters), "") == "self":
                 raise TypeError(
@@ -231,18 +231,18 @@ class Task(_KnowsOtherNames, Generic[P, R]):
             using = f"{self.func.__name__}.using({{}}).delay(…)"
             raise explained(error, self.func, kwargs, using) from None
 
-    def as_call(self, call: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _as_call(self, call: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return (args, kwargs) of an element given to enqueue_many()."""
         if isinstance(call, tuple):
-            self.check_call(call, {})
+            self._check_call(call, {})
             return call, {}
         if isinstance(call, dict):
-            self.check_call((), call)
+            self._check_call((), call)
             return (), call
-        self.check_call((call,), {})
+        self._check_call((call,), {})
         return (call,), {}
 
-    def wants_retry(self, error: BaseException) -> bool:
+    def _wants_retry(self, error: BaseException) -> bool:
         """Whether to retry a run that raised `error`."""
         if self.retry_when is None:
             return True
@@ -250,7 +250,7 @@ class Task(_KnowsOtherNames, Generic[P, R]):
             return isinstance(error, self.retry_when)
         return bool(self.retry_when(error))
 
-    def backoff_seconds(self, attempt: int, error: BaseException) -> float | None:
+    def _backoff_seconds(self, attempt: int, error: BaseException) -> float | None:
         """Seconds before the next attempt by the task's own rule; None when it has none."""
         if self.backoff is None and self.backoff_max is None:
             return None

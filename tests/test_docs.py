@@ -24,6 +24,7 @@ from django.dispatch import Signal
 import django_tenantqueue
 from django_tenantqueue import conf, exceptions, pytest_plugin, signals, states, tasks, testing
 from django_tenantqueue.calls.options import NAMES, OF_TASKS
+from django_tenantqueue.calls.task_hooks import HOOKS
 from django_tenantqueue.conf import read_settings
 from django_tenantqueue.contrib.alerts import services as alert_rules
 from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
@@ -257,14 +258,18 @@ def test_every_option_of_a_job_is_documented() -> None:
 
 
 def test_every_method_of_a_task_is_documented() -> None:
-    internal = {"check_arguments", "check_call", "as_call", "wants_retry", "backoff_seconds"}
     names = set(public(tasks.Task)) | set(public(tasks.BoundTask))
-    assert_named("reference/tasks.md", sorted(names - internal))
+    assert_named("reference/tasks.md", sorted(names))
+
+
+def test_every_hook_is_documented() -> None:
+    text = text_of("reference/tasks.md")
+    assert [name for name in HOOKS if f"| `{name}(job" not in text] == []
 
 
 def test_everything_of_the_current_job_is_documented() -> None:
     properties = [n for n in public(RunningJob) if not isinstance(vars(RunningJob)[n], MEMBER)]
-    names = [*(set(properties) - {"said", "tell"}), "tenant", "queue", "cancel_requested", "lost"]
+    names = [*properties, "tenant", "queue", "cancel_requested", "lost"]
     assert_named("reference/tasks.md", sorted(names))
 
 

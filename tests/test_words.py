@@ -22,6 +22,7 @@ from django_tenantqueue import (
     Every,
     Job,
     Retry,
+    TaskHooks,
     current_job,
     delayed,
     exceptions,
@@ -104,7 +105,7 @@ def with_backoff(**options) -> Task:
 
 
 def waits(made: Task, attempt: int = 20) -> float:
-    found = made.backoff_seconds(attempt, ValueError())
+    found = made._backoff_seconds(attempt, ValueError())
     assert found is not None
     return found
 
@@ -125,7 +126,7 @@ def test_longest_backoff_may_be_above_that_of_the_settings():
 
 def test_first_backoff_is_that_of_the_settings_when_a_task_has_a_longest_one_alone():
     assert 4.0 <= waits(with_backoff(backoff_max=HOUR), attempt=1) <= 6.0
-    assert with_backoff().backoff_seconds(1, ValueError()) is None
+    assert with_backoff()._backoff_seconds(1, ValueError()) is None
 
 
 def test_backoff_may_be_a_timedelta():
@@ -329,16 +330,26 @@ def test_import_of_an_exception_names_its_module(name):
         exec(f"from django_tenantqueue import {name}")
 
 
-class Hooks:
+class Hooks(TaskHooks):
     def failure(self, job: object) -> None:
         """Be called after the last attempt."""
 
 
+class Misspelt(TaskHooks):
+    def on_failure(self, job: object) -> None:
+        """Never be called."""
+
+
 @pytest.mark.parametrize(
     ("hooks", "said"),
-    [(print, "has none of the methods enqueue, before"), (Hooks, r"give an object, Hooks\(\)")],
+    [
+        (object(), "whose class inherits from django_tenantqueue.TaskHooks"),
+        (Hooks, r"is a class: give an object, Hooks\(\)"),
+        (TaskHooks(), "overrides none of the methods enqueue, before, success, attempt_failed"),
+        (Misspelt(), "overrides none of the methods enqueue, before, success, attempt_failed"),
+    ],
 )
-def test_hooks_without_methods_are_refused(hooks, said):
+def test_hooks_that_would_not_be_called_are_refused(hooks, said):
     with pytest.raises(InvalidOption, match=said):
         task(name="tests.hooks", hooks=hooks)(lambda: None)
 

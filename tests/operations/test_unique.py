@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from django_tenantqueue import DuplicateJob, Job, Unique, current_job, delayed, task
+from django_tenantqueue import DuplicateJob, Job, TaskHooks, Unique, current_job, delayed, task
 from django_tenantqueue.batches import BATCH
 from django_tenantqueue.calls.arguments import encode_args
 from django_tenantqueue.calls.sources import describe_method
@@ -165,7 +165,7 @@ def test_ended_job_is_returned_when_its_key_outlives_it() -> None:
 def test_hook_is_called_once_when_the_second_job_is_a_duplicate() -> None:
     called: list[int] = []
 
-    class Hooks:
+    class Hooks(TaskHooks):
         def enqueue(self, job: Job) -> None:
             called.append(job.pk)
 

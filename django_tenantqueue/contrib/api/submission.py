@@ -150,7 +150,7 @@ class Submitted:
         for self._at in range(call.start, call.end):
             given = self._given[self._at]
             try:
-                call.task.check_call(tuple(given.args), given.kwargs)
+                call.task._check_call(tuple(given.args), given.kwargs)
             except TypeError as error:
                 raise RequestRefused(422, str(error)) from None
             yield tuple(given.args), given.kwargs

@@ -224,7 +224,7 @@ def ends(self: Any, how: str) -> str:
         raise Ignore("it was done before")
     if how == "reject":
         raise Reject("no memory", requeue=False)
-    if how == "requeue" and current_job().claimed.claim_seq == 1:
+    if how == "requeue" and current_job()._claimed.claim_seq == 1:
         raise Reject("no memory", requeue=True)
     if how == "replace":
         self.replace(plus.s(1))
