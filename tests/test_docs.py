@@ -399,7 +399,11 @@ def test_snippet_uses_options_that_exist(code: str) -> None:
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        allowed = {"using": {*NAMES, *DEFAULTS}, "task": for_task}.get(name)
+        allowed = {
+            "using": {*NAMES, *DEFAULTS},
+            "delayed": {*NAMES, "executor"},
+            "task": for_task,
+        }.get(name)
         if ast.unparse(node.func).startswith("app."):
             continue  # of another system, in the guides
         for keyword in [each for each in node.keywords if each.arg] if allowed else ():

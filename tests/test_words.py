@@ -206,6 +206,19 @@ def test_import_of_an_unknown_name_is_told_as_python_tells_it():
     assert not hasattr(django_tenantqueue, "tsak")
 
 
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        (lambda: delayed(print, 1), r"delayed\(\) takes options by name.*: delayed\(function, queue="),
+        (lambda: Report.delay(1), r"\.delay\(\) takes options.*: instance\.delay\(queue=…\)\.method"),
+        (lambda: delayed(Report)(1), r"instance\.delay\(queue=…\)\.method\(1, 2\)"),
+    ],
+)
+def test_arguments_in_place_of_options_show_the_form(form, said):
+    with pytest.raises(InvalidArgument, match=said):
+        form()
+
+
 def test_group_that_is_called_names_delay():
     with pytest.raises(TypeError, match=r"group\(\[task\.call\(1\), …\]\)\.delay\(on_done=…\)"):
         group([noop.call()])()

@@ -8,12 +8,9 @@ from datetime import timedelta
 from typing import Any
 
 from ..exceptions import InvalidOption
+from .option_types import Backoff, RetryWhen
 from .options import APPS, NAMES, OF_TASKS, check_whole, needs_app, of_apps, unknown_option
 from .task_hooks import HOOKS, TaskHooks
-
-RetryWhen = tuple[type[BaseException], ...] | Callable[[BaseException], bool]
-Seconds = float | timedelta
-Backoff = Seconds | Callable[[int, BaseException], Seconds]
 
 
 def read_retry_when(

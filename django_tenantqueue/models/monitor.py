@@ -18,7 +18,11 @@ from ..states import Priority
 from .job import Job
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime, timedelta
+
+    from ..calls.call import CallLike
+    from ..status.monitor_progress import Progress
 
 
 def _operation(name: str) -> Any:
@@ -32,7 +36,7 @@ class MonitorManager(models.Manager["ConcurrentJobMonitor"]):
     def start(
         self,
         name: str,
-        details: Any = (),
+        details: Iterable[CallLike] | CallLike = (),
         *,
         parallel: int,
         interval: float | timedelta = 0,
@@ -40,7 +44,7 @@ class MonitorManager(models.Manager["ConcurrentJobMonitor"]):
         tenant: str | None = None,
         queue: str | None = None,
         session: str | int | None = None,
-        on_done: Any = None,
+        on_done: CallLike | None = None,
         stop_after_failures: int | None = None,
         keep_open: bool = False,
         created_by: str | None = None,
@@ -163,12 +167,12 @@ class ConcurrentJobMonitor(models.Model):
         details = ConcurrentJobMonitorDetail.objects.using(get_settings().database)
         return details.filter(monitor_id=self.pk).exclude(pk=self.anchor_id)  # type: ignore[return-value]
 
-    def add(self, details: Any) -> int:
+    def add(self, details: Iterable[CallLike] | CallLike) -> int:
         """Add details in the current transaction; return how many. See operations.monitors."""
         added: int = _operation("add")(self, details)
         return added
 
-    async def aadd(self, details: Any) -> int:
+    async def aadd(self, details: Iterable[CallLike] | CallLike) -> int:
         """See add()."""
         return await sync_to_async(self.add)(details)
 
@@ -180,12 +184,13 @@ class ConcurrentJobMonitor(models.Model):
         """See close()."""
         await sync_to_async(self.close)()
 
-    def progress(self, now: datetime | None = None) -> Any:
-        """Return status.monitor_progress.Progress: counts, status, rate and when it may end."""
+    def progress(self, now: datetime | None = None) -> Progress:
+        """Return counts, status, rate and when it may end."""
         progress_of = import_string("django_tenantqueue.status.monitor_progress.progress_of")
-        return progress_of([self], now=now)[self.pk]
+        found: Progress = progress_of([self], now=now)[self.pk]
+        return found
 
-    async def aprogress(self, now: datetime | None = None) -> Any:
+    async def aprogress(self, now: datetime | None = None) -> Progress:
         """See progress()."""
         return await sync_to_async(self.progress)(now)
 

@@ -98,7 +98,9 @@ def _read(given: Submission, start: int, end: int, caller: Caller) -> Call:
 
 def _unique(given: UniqueInput) -> Unique:
     # any number of jobs may have the key of a while_ mode: it has no conflict
-    conflict = {} if given.mode == "while_executing" else {"on_conflict": given.on_conflict}
+    conflict: dict[str, Any] = (
+        {} if given.mode == "while_executing" else {"on_conflict": given.on_conflict}
+    )
     return Unique(given.mode, key=given.key, ttl=given.ttl_seconds, **conflict)
 
 
