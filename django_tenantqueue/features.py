@@ -228,8 +228,8 @@ class Feature:
     def adopt(self, target: object, options: Mapping[str, Any]) -> RegisteredTask | None:
         """Return the task that stands for a task of another system; None: `target` is none.
 
-        `options`: those of @task. Called by @task and delay() for what is neither a plain function
-        nor a task of ours. Example: contrib.celery.
+        `options`: those of @task. Called by @task and delayed() for what is neither a plain
+        function nor a task of ours. Example: contrib.celery.
         """
         return None
 

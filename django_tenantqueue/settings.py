@@ -132,7 +132,7 @@ class Settings:
     visible_tenants: str | None = setting(None, takes=1)
     """Dotted path of a callable: user -> tenants that the user may see in the admin; None: all."""
     callables: tuple[str, ...] = ()
-    """Dotted names that delay() and schedules may run besides tasks; "*" stands for any characters.
+    """Dotted names that delayed() and schedules may run besides tasks; "*" stands for any text.
 
     A pattern with "*" does not allow what a module has imported: the name under which the callable
     is defined must match an entry, too. A name without "*" allows exactly that one, wherever it is

@@ -32,6 +32,7 @@ from django_tenantqueue import (
     testing,
 )
 from django_tenantqueue.calls.options import NAMES, OF_TASKS
+from django_tenantqueue.calls.task_hooks import HOOKS
 from django_tenantqueue.conf import read_settings
 from django_tenantqueue.contrib.alerts import control as alerts_control
 from django_tenantqueue.contrib.alerts import services as alert_rules
@@ -297,14 +298,18 @@ def test_every_option_of_a_job_is_documented() -> None:
 
 
 def test_every_method_of_a_task_is_documented() -> None:
-    internal = {"check_arguments", "check_call", "as_call", "wants_retry", "backoff_seconds"}
     names = set(public(tasks.Task)) | set(public(tasks.BoundTask))
-    assert_named("reference/tasks.md", sorted(names - internal))
+    assert_named("reference/tasks.md", sorted(names))
+
+
+def test_every_hook_is_documented() -> None:
+    text = text_of("reference/tasks.md")
+    assert [name for name in HOOKS if f"| `{name}(job" not in text] == []
 
 
 def test_everything_of_the_current_job_is_documented() -> None:
     properties = [n for n in public(RunningJob) if not isinstance(vars(RunningJob)[n], MEMBER)]
-    names = [*(set(properties) - {"said", "tell"}), "tenant", "queue", "cancel_requested", "lost"]
+    names = [*properties, "tenant", "queue", "cancel_requested", "lost"]
     assert_named("reference/tasks.md", sorted(names))
 
 
@@ -442,7 +447,11 @@ def test_snippet_uses_options_that_exist(code: str) -> None:
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        allowed = {"using": {*NAMES, *DEFAULTS}, "task": for_task}.get(name)
+        allowed = {
+            "using": {*NAMES, *DEFAULTS},
+            "delayed": {*NAMES, "executor"},
+            "task": for_task,
+        }.get(name)
         if ast.unparse(node.func).startswith("app."):
             continue  # of another system, in the guides
         for keyword in [each for each in node.keywords if each.arg] if allowed else ():

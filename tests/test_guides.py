@@ -338,6 +338,6 @@ def test_guide_from_django_rq(shop: ModuleType, settings: Any) -> None:
     (back,) = [each.code for each in snippets("coming-from-django-rq") if "given =" in each.code]
     exec(back, made)
     assert there[1:] == [("shop.tasks.send_welcome", 8)]
-    assert [made["fetch_rates"].backoff_seconds(attempt, OSError()) for attempt in (1, 2, 3)] == [
+    assert [made["fetch_rates"]._backoff_seconds(attempt, OSError()) for attempt in (1, 2, 3)] == [
         *(10, 30, 60)
     ]

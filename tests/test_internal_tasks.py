@@ -15,7 +15,7 @@ from django.test import Client, override_settings
 from django.utils import timezone
 from psycopg.types.json import Jsonb
 
-from django_tenantqueue import bulk, delay
+from django_tenantqueue import bulk, delayed
 from django_tenantqueue.calls.sources import INTERNAL, describe_named, find_task, registered_tasks
 from django_tenantqueue.contrib.alerts.delivery import enqueue_test
 from django_tenantqueue.contrib.alerts.control import make_alert_rule
@@ -114,7 +114,7 @@ def test_no_name_finds_a_task_of_the_package(name: str) -> None:
 
 def test_function_of_the_package_cannot_be_delayed() -> None:
     with override_settings(TENANTQUEUE={"CALLABLES": ["*"]}), pytest.raises(NotAllowed):
-        delay(bulk.start)
+        delayed(bulk.start)
 
 
 @LIMITED

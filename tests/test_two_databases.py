@@ -14,7 +14,7 @@ from django.db import connection, connections, models, router
 from django.test import Client, override_settings
 from django.urls import include, path, reverse
 
-from django_tenantqueue import ConcurrentJobMonitor, checks, delay
+from django_tenantqueue import ConcurrentJobMonitor, checks, delayed
 from django_tenantqueue.contrib.api.models import ApiToken
 from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.models import Job, Session, TenantQueue
@@ -117,7 +117,7 @@ def test_every_read_is_of_the_jobs_database_without_a_router():
     assert (monitor.details().count(), monitor.progress().total) == (3, 3)
     failed = fail.using(tenant="acme", max_attempts=1, created_by="7").delay()
     report = Report.objects.create(title="mine")
-    delayed = delay(report, tenant="acme").execute("pdf")
+    executed = delayed(report, tenant="acme").execute("pdf")
 
     run_pending(scheduled=True)
 
@@ -125,7 +125,7 @@ def test_every_read_is_of_the_jobs_database_without_a_router():
     assert sorted(detail.result for detail in monitor.details()) == [0, 1, 2]
     assert (monitor.progress().done, failed.wait(1).state) == (3, "error")
     assert [row.job.pk for row in your_jobs(user="7").jobs] == [failed.pk]
-    assert [row.job.pk for row in your_jobs(source=report).jobs] == [delayed.pk]
+    assert [row.job.pk for row in your_jobs(source=report).jobs] == [executed.pk]
     assert describe_job(job)["result"] == 3
 
 

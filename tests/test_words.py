@@ -23,8 +23,9 @@ from django_tenantqueue import (
     Job,
     Retry,
     control,
+    TaskHooks,
     current_job,
-    delay,
+    delayed,
     exceptions,
     group,
     signals,
@@ -104,7 +105,7 @@ def with_backoff(**options) -> Task:
 
 
 def waits(made: Task, attempt: int = 20) -> float:
-    found = made.backoff_seconds(attempt, ValueError())
+    found = made._backoff_seconds(attempt, ValueError())
     assert found is not None
     return found
 
@@ -125,7 +126,7 @@ def test_longest_backoff_may_be_above_that_of_the_settings():
 
 def test_first_backoff_is_that_of_the_settings_when_a_task_has_a_longest_one_alone():
     assert 4.0 <= waits(with_backoff(backoff_max=HOUR), attempt=1) <= 6.0
-    assert with_backoff().backoff_seconds(1, ValueError()) is None
+    assert with_backoff()._backoff_seconds(1, ValueError()) is None
 
 
 def test_backoff_may_be_a_timedelta():
@@ -205,6 +206,19 @@ def test_import_of_an_unknown_name_is_told_as_python_tells_it():
     assert not hasattr(django_tenantqueue, "tsak")
 
 
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        (lambda: delayed(print, 1), r"delayed\(\) takes options by name.*: delayed\(function, queue="),
+        (lambda: Report.delay(1), r"\.delay\(\) takes options.*: instance\.delay\(queue=…\)\.method"),
+        (lambda: delayed(Report)(1), r"instance\.delay\(queue=…\)\.method\(1, 2\)"),
+    ],
+)
+def test_arguments_in_place_of_options_show_the_form(form, said):
+    with pytest.raises(InvalidArgument, match=said):
+        form()
+
+
 def test_group_that_is_called_names_delay():
     with pytest.raises(TypeError, match=r"group\(\[task\.call\(1\), …\]\)\.delay\(on_done=…\)"):
         group([noop.call()])()
@@ -231,8 +245,8 @@ def test_option_among_the_arguments_is_answered_with_its_place():
         add.delay(queue="mail")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"'thrid'$"):
         add.delay(1, thrid=3)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match=r"'eta'; .*: delay\(…, …\)"):
-        delay(Report.objects.create(title="x")).execute(eta=1)
+    with pytest.raises(TypeError, match=r"'eta'; .*: delayed\(…, …\)"):
+        delayed(Report.objects.create(title="x")).execute(eta=1)
 
 
 def test_option_that_a_task_has_as_a_parameter_is_an_argument():
@@ -273,7 +287,7 @@ def test_task_with_self_names_the_running_job():
         with pytest.raises(TypeError, match=r"'number'; a task has no self: .* current_job\(\)"):
             enqueue(1)
     with pytest.raises(TypeError, match=r"too many positional arguments$"):
-        delay(Report.objects.create(title="x")).execute(1, 2, 3)
+        delayed(Report.objects.create(title="x")).execute(1, 2, 3)
 
 
 @pytest.mark.parametrize(
@@ -329,16 +343,26 @@ def test_import_of_an_exception_names_its_module(name):
         exec(f"from django_tenantqueue import {name}")
 
 
-class Hooks:
+class Hooks(TaskHooks):
     def failure(self, job: object) -> None:
         """Be called after the last attempt."""
 
 
+class Misspelt(TaskHooks):
+    def on_failure(self, job: object) -> None:
+        """Never be called."""
+
+
 @pytest.mark.parametrize(
     ("hooks", "said"),
-    [(print, "has none of the methods enqueue, before"), (Hooks, r"give an object, Hooks\(\)")],
+    [
+        (object(), "whose class inherits from django_tenantqueue.TaskHooks"),
+        (Hooks, r"is a class: give an object, Hooks\(\)"),
+        (TaskHooks(), "overrides none of the methods enqueue, before, success, attempt_failed"),
+        (Misspelt(), "overrides none of the methods enqueue, before, success, attempt_failed"),
+    ],
 )
-def test_hooks_without_methods_are_refused(hooks, said):
+def test_hooks_that_would_not_be_called_are_refused(hooks, said):
     with pytest.raises(InvalidOption, match=said):
         task(name="tests.hooks", hooks=hooks)(lambda: None)
 

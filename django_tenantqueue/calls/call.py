@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any, Protocol
 
 from django.db.models import QuerySet
 
@@ -25,20 +25,36 @@ class Call:
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 
-    def __or__(self, other: object) -> Never:
-        """Raise TypeError: calls are not piped."""
-        raise TypeError(f"calls are not joined by |: use {foreign.MODULE['chain']}")
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Never:
-        """Raise TypeError: a call is a description."""
-        raise TypeError(f"a call is not called: use {foreign.CALL['delay']}")
-
     if not TYPE_CHECKING:  # else every attribute would exist
+
+        def __or__(self, other):
+            """Raise TypeError: calls are not piped."""
+            raise TypeError(f"calls are not joined by |: use {foreign.MODULE['chain']}")
+
+        def __call__(self, *args, **kwargs):
+            """Raise TypeError: a call is a description."""
+            raise TypeError(f"a call is not called: use {foreign.CALL['delay']}")
 
         def __getattr__(self, name):
             """Say what is used here in place of a method that signatures elsewhere have."""
             raise foreign.unknown_attribute(self, name, foreign.CALL)
 
+
+class CallableAlone(Protocol):
+    """A task that needs no arguments."""
+
+    def call(self) -> Call:
+        """Return a call of it."""
+
+
+CallLike = (
+    Call
+    | CallableAlone
+    | tuple[Any, str]
+    | tuple[Any, str, Sequence[Any]]
+    | tuple[Any, str, Sequence[Any], Mapping[str, Any]]
+)
+"""What describes a call, or with a queryset one for each row: see read_calls()."""
 
 _SHAPES = (
     "give task.call(…), (instance or class, 'method', args, kwargs) or (queryset, 'method', args, "

@@ -175,7 +175,7 @@ def surroundings(context: str | None, running: Any) -> Iterator[None]:
             if carrier.key in values:
                 stack.enter_context(carrier.apply(values[carrier.key]))
         for wrapper in _wrappers():
-            if running.claimed.is_async and not is_async_capable(wrapper):
+            if running._claimed.is_async and not is_async_capable(wrapper):
                 continue
             stack.enter_context(wrapper(running))
         yield

@@ -9,6 +9,7 @@ from typing import Any
 from ..conf import get_settings
 from ..exceptions import InvalidOption
 from .call import read_follow_ups
+from .option_types import JobOptions
 from .options import (
     NAMES,
     Options,
@@ -52,23 +53,24 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
 assert set(CHECKS) == set(NAMES)
 
 
-def merged(options: Options, changes: dict[str, Any]) -> Options:
-    """Return `options` with `changes` applied.
+def merged(options: Options, changes: JobOptions | dict[str, Any]) -> Options:
+    """Return `options` with `changes` applied. `changes` is changed.
 
     `executor` is a short form: it chooses a queue of that executor. Raises InvalidOption for an
     unknown name or a wrong value.
     """
-    if "executor" in changes:
-        changes = _with_queue(changes)
-    for name, value in changes.items():
+    given: Any = changes
+    if "executor" in given:
+        given = _with_queue(given)
+    for name, value in given.items():
         check = CHECKS.get(name)
         if check is None:
             raise unknown_option(name, (*NAMES, "executor"))
         if value is not None:
-            changes[name] = check(name, value)
-    if "queue" in changes:
-        changes["queue_is_fixed"] = changes["queue"] is not None
-    return replace(options, **changes)
+            given[name] = check(name, value)
+    if "queue" in given:
+        given["queue_is_fixed"] = given["queue"] is not None
+    return replace(options, **given)
 
 
 def _with_queue(changes: dict[str, Any]) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from ..features import Feature, hooks
 from .arguments import RESULT_MARK, TICK_MARK, encode_args, size_of, write_alias
 from .options import Options
 from .secret_option import Secret, marked
+from .task_hooks import TaskHooks
 
 
 class RegisteredTask(Protocol):
@@ -46,7 +47,7 @@ class RegisteredTask(Protocol):
     func: Callable[..., Any]
     is_async: bool
     atomic: bool
-    hooks: object | None
+    hooks: TaskHooks | None
     source: Source
     rate: tuple[float, int | None] | None
     extra: Mapping[str, Any]
@@ -56,10 +57,10 @@ class RegisteredTask(Protocol):
     def options(self) -> Options:
         """The options of its jobs."""
 
-    def wants_retry(self, error: BaseException) -> bool:
+    def _wants_retry(self, error: BaseException) -> bool:
         """Whether to retry a run that raised `error`."""
 
-    def backoff_seconds(self, attempt: int, error: BaseException) -> float | None:
+    def _backoff_seconds(self, attempt: int, error: BaseException) -> float | None:
         """Seconds before the next attempt; None: as the settings say."""
 
 
@@ -390,7 +391,7 @@ def describe_function(target: Any) -> Source:
     if inspect.ismethod(target) and not isinstance(target.__self__, type):
         raise InvalidArgument(
             f"{target!r} is a method of an instance, which would be left behind: use "
-            f"delay(instance).{target.__name__}(…)"
+            f"delayed(instance).{target.__name__}(…)"
         )
     path = f"{module}:{qualname}"
     _check_callable(path)

@@ -68,11 +68,8 @@ class Outcome:
 
 def call_hook(task: RegisteredTask | None, name: str, *args: Any) -> None:
     """Call a hook of the task, if it has one; its errors are the caller's."""
-    if task is None or task.hooks is None:
-        return
-    hook = getattr(task.hooks, name, None)
-    if hook is not None:
-        hook(*args)
+    if task is not None and task.hooks is not None:
+        getattr(task.hooks, name)(*args)
 
 
 def log_error(running: RunningJob, message: str, *args: object) -> None:
@@ -104,7 +101,7 @@ def call_hook_quietly(
 
 
 def _extra(running: RunningJob, error: dict[str, Any] | None = None) -> str | None:
-    said = running.said()
+    said = running._said()
     if not said and error is None:
         return None
     if "stats" in said:
@@ -126,7 +123,7 @@ def _extra_or_error(running: RunningJob, error: dict[str, Any]) -> str:
 
 
 def success(running: RunningJob, value: Any) -> Finished:
-    claimed = running.claimed
+    claimed = running._claimed
     result, ref = store_result(claimed.id, claimed.claim_seq, value)
     extra = _extra(running)
     return Finished(
@@ -148,7 +145,7 @@ def ended(running: RunningJob, state: State, error: BaseException) -> Finished:
 
 
 def _finished(running: RunningJob, state: State, extra: str) -> Finished:
-    claimed = running.claimed
+    claimed = running._claimed
     return Finished(
         claimed.id,
         claimed.claim_seq,
@@ -160,7 +157,7 @@ def _finished(running: RunningJob, state: State, extra: str) -> Finished:
 
 
 def _age(running: RunningJob) -> float | None:
-    return None if running.started is None else running.age_seconds
+    return None if running._started is None else running.age_seconds
 
 
 def backoff_seconds(attempt: int, *, base: float | None = None, most: float | None = None) -> float:
@@ -178,7 +175,7 @@ def _backoff_seconds(task: RegisteredTask | None, attempt: int, error: BaseExcep
     """Seconds before the next attempt: the task's own, or those of the settings."""
     if isinstance(error, Retry) and error.after_seconds is not None:
         return error.after_seconds
-    own = None if task is None else task.backoff_seconds(attempt, error)
+    own = None if task is None else task._backoff_seconds(attempt, error)
     if own is None or isnan(own):
         return backoff_seconds(attempt)
     return min(max(0.0, float(own)), TEN_YEARS)
@@ -189,7 +186,7 @@ def _may_retry(task: RegisteredTask | None, error: BaseException) -> bool:
         return True
     if isinstance(error, Permanent | NotAllowed | ResultRefused):
         return False
-    return True if task is None else task.wants_retry(error)
+    return True if task is None else task._wants_retry(error)
 
 
 def judge(running: RunningJob, task: RegisteredTask | None, error: BaseException) -> Outcome:
@@ -209,7 +206,7 @@ def judge(running: RunningJob, task: RegisteredTask | None, error: BaseException
 
 def unjudged(running: RunningJob, error: BaseException, failure: BaseException) -> Outcome:
     """Return the end of a run whose outcome could not be judged; asks no object of the task's."""
-    claimed = running.claimed
+    claimed = running._claimed
     name = class_name(type(error))
     logger.error(
         "the outcome of job %s (%s) could not be judged: %s while it ended with %s",
@@ -228,7 +225,7 @@ def _given_back(running: RunningJob, described: dict[str, Any], seconds: float) 
 
 
 def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseException) -> Outcome:
-    claimed = running.claimed
+    claimed = running._claimed
     if running.lost:
         return Outcome(lost=True)
     if isinstance(error, UnknownTask) and task is None:
@@ -262,7 +259,7 @@ def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
             error, again = policy_error, False
     else:
         again = False
-    call_hook_quietly(task, "error", running, error)
+    call_hook_quietly(task, "attempt_failed", running, error)
     described = describe_error(error, claimed.attempt, running.age_seconds)
     if again:
         announce(signals.job_retried, running, attempt=claimed.attempt, error=described)

@@ -19,9 +19,12 @@ from .job import Job
 from .verbs import act
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime, timedelta
 
     from ..operations.result import Result
+    from ..calls.call import CallLike
+    from ..status.monitor_progress import Progress
 
 
 def _operation(name: str) -> Any:
@@ -35,7 +38,7 @@ class MonitorManager(models.Manager["ConcurrentJobMonitor"]):
     def start(
         self,
         name: str,
-        details: Any = (),
+        details: Iterable[CallLike] | CallLike = (),
         *,
         parallel: int,
         interval: float | timedelta = 0,
@@ -43,7 +46,7 @@ class MonitorManager(models.Manager["ConcurrentJobMonitor"]):
         tenant: str | None = None,
         queue: str | None = None,
         session: str | int | None = None,
-        on_done: Any = None,
+        on_done: CallLike | None = None,
         stop_after_failures: int | None = None,
         keep_open: bool = False,
         created_by: str | None = None,
@@ -164,7 +167,7 @@ class ConcurrentJobMonitor(models.Model):
         details = ConcurrentJobMonitorDetail.objects.using(get_settings().database)
         return details.filter(monitor_id=self.pk).exclude(pk=self.anchor_id)  # type: ignore[return-value]
 
-    def add(self, details: Any) -> int:
+    def add(self, details: Iterable[CallLike] | CallLike) -> int:
         """Add details in the current transaction; return how many. See operations.monitors."""
         added: int = _operation("add")(self, details)
         return added
@@ -207,10 +210,11 @@ class ConcurrentJobMonitor(models.Model):
 
     atune = twin(tune)
 
-    def progress(self, now: datetime | None = None) -> Any:
-        """Return status.monitor_progress.Progress: counts, status, rate and when it may end."""
+    def progress(self, now: datetime | None = None) -> Progress:
+        """Return counts, status, rate and when it may end."""
         progress_of = import_string("django_tenantqueue.status.monitor_progress.progress_of")
-        return progress_of([self], now=now)[self.pk]
+        found: Progress = progress_of([self], now=now)[self.pk]
+        return found
 
     aprogress = twin(progress)
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from django.db import transaction
 from django.utils import timezone
@@ -16,7 +16,7 @@ from ..calls.given import merged
 from ..calls.options import Options
 from ..calls.secret_option import with_mark
 from ..calls.sources import INTERNAL, NOTHING, RegisteredTask, Source, resolve, signature_of
-from ..calls.unique import UNTIL_EXPIRED, Unique
+from ..calls.unique import UNTIL_EXPIRED, Mode, Unique
 from ..conf import get_settings
 from ..exceptions import NotAllowed, TransitionRefused
 from ..gate_keys import own_key
@@ -139,7 +139,7 @@ def _unique(tenant: str, job: Job, task: RegisteredTask | None) -> Unique | None
         return declared
     if job.unique_mode is None or key is None or job.unique_mode == UNTIL_EXPIRED:
         return None
-    return Unique(job.unique_mode, key=key)
+    return Unique(cast(Mode, job.unique_mode), key=key)
 
 
 def _record(

@@ -143,9 +143,8 @@ def _take_room(new: queries.NewJob, target: Target, count: int) -> None:
 
 
 def _call_enqueue_hook(task: RegisteredTask | None, job: Job) -> None:
-    hook = getattr(task.hooks, "enqueue", None) if task is not None else None
-    if hook is not None:
-        hook(job)
+    if task is not None and task.hooks is not None:
+        task.hooks.enqueue(job)
 
 
 def _enqueue_gated(

@@ -166,7 +166,7 @@ def check_that_each_is_found(jobs: Sequence[Job], monkeypatch: pytest.MonkeyPatc
         for job in jobs:
             (running,) = turned.take(1)
             assert running.id == job.id
-            turned.end(running, gates=running.claimed.gates)
+            turned.end(running, gates=running._claimed.gates)
 
         assert turned.claim_loop.claimer.surveys.is_active
 

@@ -271,7 +271,7 @@ def test_loop_starts_as_many_as_the_cap_says_and_the_next_at_once():
             running = loop.take(1)
             assert len(running) <= 2
             for job in running:
-                loop.end(job, gates=job.claimed.gates)
+                loop.end(job, gates=job._claimed.gates)
             ended += len(running)
 
 

@@ -424,11 +424,11 @@ def test_hooks_are_called_in_order_when_a_job_fails_for_good():
         ("enqueue", job.pk),
         ("before", job.pk),
         "run",
-        ("error", job.pk, ValueError),
+        ("attempt_failed", job.pk, ValueError),
         ("after", job.pk),
         ("before", job.pk),
         "run",
-        ("error", job.pk, ValueError),
+        ("attempt_failed", job.pk, ValueError),
         ("failure", job.pk),
         ("after", job.pk),
     ]
@@ -591,12 +591,12 @@ def test_instances_are_loaded_for_each_run_when_they_are_arguments():
     ("own", "seconds"), [(float("inf"), TEN_YEARS), (1e300, TEN_YEARS), (-5.0, 0.0), (7.0, 7.0)]
 )
 def test_wait_is_bounded_when_the_tasks_own_is_not(own, seconds):
-    task = SimpleNamespace(backoff_seconds=lambda attempt, error: own)
+    task = SimpleNamespace(_backoff_seconds=lambda attempt, error: own)
 
     assert outcome._backoff_seconds(task, 1, ValueError()) == seconds
 
 
 def test_wait_is_that_of_the_settings_when_the_tasks_own_is_no_number():
-    task = SimpleNamespace(backoff_seconds=lambda attempt, error: float("nan"))
+    task = SimpleNamespace(_backoff_seconds=lambda attempt, error: float("nan"))
 
     assert 4.0 <= outcome._backoff_seconds(task, 1, ValueError()) <= 6.0

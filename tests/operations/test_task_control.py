@@ -8,7 +8,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from django_tenantqueue import ConcurrentJobMonitor, Unique, delay
+from django_tenantqueue import ConcurrentJobMonitor, Unique, delayed
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.gate_keys import JobGates
 from django_tenantqueue.models import Job, Session, TaskControl, TenantQueue
@@ -103,7 +103,7 @@ def test_nothing_is_said_to_resume_when_the_task_was_not_paused() -> None:
 
 def test_method_is_paused_by_its_name() -> None:
     report = Report.objects.create(title="t")
-    job = delay(report).execute()
+    job = delayed(report).execute()
     pause_task(job.name)
 
     run_pending()

@@ -98,7 +98,9 @@ def _read(given: Submission, start: int, end: int, caller: Caller) -> Call:
 
 def _unique(given: UniqueInput) -> Unique:
     # any number of jobs may have the key of a while_ mode: it has no conflict
-    conflict = {} if given.mode == "while_executing" else {"on_conflict": given.on_conflict}
+    conflict: dict[str, Any] = (
+        {} if given.mode == "while_executing" else {"on_conflict": given.on_conflict}
+    )
     return Unique(given.mode, key=given.key, ttl=given.ttl_seconds, **conflict)
 
 
@@ -150,7 +152,7 @@ class Submitted:
         for self._at in range(call.start, call.end):
             given = self._given[self._at]
             try:
-                call.task.check_call(tuple(given.args), given.kwargs)
+                call.task._check_call(tuple(given.args), given.kwargs)
             except TypeError as error:
                 raise RequestRefused(422, str(error)) from None
             yield tuple(given.args), given.kwargs

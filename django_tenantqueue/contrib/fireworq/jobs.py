@@ -83,7 +83,7 @@ def _enqueue(caller: Caller, category: str, call: Mapping[str, Any]) -> tuple[Jo
         },
     )
     args = (url, call["payload"])
-    http_job.check_call(args, kwargs)
+    http_job._check_call(args, kwargs)
     target = find_target(options, category)
     source = replace(http_job.source, name=category)
     job = enqueue(source, merged(options, {"queue": target.queue}), args, kwargs, task=http_job)

@@ -28,9 +28,9 @@ R = TypeVar("R")
 class HTTPTask(Task[P, R]):
     """A task whose arguments are a request: they are checked where it is enqueued."""
 
-    def check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def _check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Raise TypeError, or InvalidArgument for a request that cannot be sent."""
-        super().check_call(args, kwargs)
+        super()._check_call(args, kwargs)
         check_call(*args, **kwargs)
 
 
@@ -64,7 +64,7 @@ async def post(
     secrets = await client.ask(settings.http_secrets, running.tenant) or ()
     keys = [_key(secret) for secret in secrets]
     sent = {**headers, **signed_headers(f"job_{running.id}", body, int(time.time()), keys)}
-    limit = running.claimed.timeout_seconds or LONGEST_REQUEST
+    limit = running._claimed.timeout_seconds or LONGEST_REQUEST
     seconds = min(timeout or settings.http_timeout, limit)
     origin = "/".join(url.split("/", 3)[:3]).partition("?")[0].lower()
     try:

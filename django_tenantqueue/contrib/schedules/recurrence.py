@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.utils import timezone
@@ -239,8 +239,8 @@ class _Declared:
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     tenant: str = ""
     jitter: float = 0.0
-    catch_up: str = "skip"
-    overlap: str = "allow"
+    catch_up: Literal["skip", "once", "all"] = "skip"
+    overlap: Literal["allow", "skip"] = "allow"
 
 
 @dataclass(frozen=True, slots=True)

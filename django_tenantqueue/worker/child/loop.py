@@ -167,7 +167,7 @@ class ClaimLoop:
             running, outcome = self._ended.popleft()
             if not self.claimed_jobs.remove(running):
                 continue
-            claimed = running.claimed
+            claimed = running._claimed
             self.round_trip.ended.append(claimed.id)
             self.heartbeat.count_job()
             self.heartbeat.figures.ended(running, outcome)
@@ -325,7 +325,7 @@ class ClaimLoop:
     def return_unstarted(self) -> None:
         """Give back the jobs that were claimed but have not started."""
         for running in self.claimed_jobs.unfinished():
-            if running.started is None:
+            if running._started is None:
                 self.claimed_jobs.give_back(running)
 
     def abandon(self) -> int:

@@ -26,7 +26,7 @@ from django.db import DatabaseError, connection, connections, transaction
 from django.utils import timezone, translation
 from psycopg.rows import dict_row
 
-from django_tenantqueue import Task, current_job, task, use_tenant
+from django_tenantqueue import Task, TaskHooks, current_job, task, use_tenant
 
 
 @dataclass(frozen=True)
@@ -460,7 +460,7 @@ class BadItems(dict):  # type: ignore[type-arg]
         raise SystemExit("no items")
 
 
-class BadHooks:
+class BadHooks(TaskHooks):
     """Hooks that raise what is no Exception."""
 
     def success(self, job: Any, result: Any) -> None:

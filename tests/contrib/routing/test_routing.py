@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, transaction
 from django.test import override_settings
 
-from django_tenantqueue import ConcurrentJobMonitor, delay, task
+from django_tenantqueue import ConcurrentJobMonitor, delayed, task
 from django_tenantqueue.contrib.routing import services as routing
 from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.contrib.routing.routes import Routes
@@ -122,7 +122,7 @@ def test_call_of_a_method_is_routed_by_its_name() -> None:
     route(plain.name, "methods")
 
     assert report.delay(tenant="acme").execute("pdf").queue.name == "methods"
-    assert delay(report, tenant="acme", queue="mine").execute("pdf").queue.name == "mine"
+    assert delayed(report, tenant="acme", queue="mine").execute("pdf").queue.name == "mine"
 
 
 def test_job_that_is_enqueued_again_keeps_its_queue() -> None:

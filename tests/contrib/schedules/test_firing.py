@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from django.db.utils import IntegrityError
 from django.test.utils import CaptureQueriesContext
 
+from django_tenantqueue import TaskHooks
 from django_tenantqueue.calls.arguments import Placeholder
 from django_tenantqueue.contrib.schedules import firing
 from django_tenantqueue.contrib.schedules.firing import fire_schedules, seconds_to_next_schedule
@@ -274,12 +275,11 @@ def test_tick_is_made_up_for_when_the_cause_of_a_failure_is_gone() -> None:
 
 
 def test_hook_that_raises_leaves_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Hooks:
-        @staticmethod
-        def enqueue(job: Job) -> None:
+    class Hooks(TaskHooks):
+        def enqueue(self, job: Job) -> None:
             raise RuntimeError("no")
 
-    monkeypatch.setattr(noop, "hooks", Hooks)
+    monkeypatch.setattr(noop, "hooks", Hooks())
     row = scheduled()
 
     fire(NOON)
