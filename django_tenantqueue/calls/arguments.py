@@ -27,7 +27,7 @@ from django.utils.datastructures import MultiValueDict
 from django.utils.dateparse import parse_date, parse_datetime, parse_duration
 from django.utils.duration import duration_iso_string
 
-from ..exceptions import InvalidArgument, Permanent, ResultRefused
+from ..exceptions import InvalidArgument, Permanent, InvalidResult
 
 MARK = "__tenantqueue__"
 MOST_BITS = 14_000
@@ -363,20 +363,20 @@ _result_encoder = DjangoJSONEncoder(ensure_ascii=False, allow_nan=False, separat
 def encode_result(value: object, what: str = "result") -> str | None:
     """Return the JSON text of a return value (None for None).
 
-    Raises ResultRefused for what JSON or PostgreSQL cannot carry.
+    Raises InvalidResult for what JSON or PostgreSQL cannot carry.
     """
     if value is None:
         return None
     try:
         text = _result_encoder.encode(value)
         if "\\u0000" in text and _has_nul(json.loads(text)):
-            raise ResultRefused(f"the {what} contains a NUL character, which cannot be stored")
+            raise InvalidResult(f"the {what} contains a NUL character, which cannot be stored")
         if not text.isascii():
             text.encode()
     except UnicodeEncodeError:
-        raise ResultRefused(f"the {what} contains a lone surrogate") from None
+        raise InvalidResult(f"the {what} contains a lone surrogate") from None
     except (TypeError, ValueError, RecursionError) as error:
-        raise ResultRefused(f"the {what} cannot be stored as JSON: {error}") from error
+        raise InvalidResult(f"the {what} cannot be stored as JSON: {error}") from error
     return text
 
 

@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy as _
 from ..calls import foreign
 from ..calls.arguments import are_removed
 from ..conf import get_settings
-from ..exceptions import InvalidOption, JobNotFound, JobReadOnly, TransitionRefused, WaitTimeout
+from ..exceptions import InvalidOption, JobNotFound, JobReadOnly, Unsupported, WaitTimeout
 from ..link_tokens import SESSION, USER, sign_job_id
 from ..states import ACTIVE, EARLIEST, FINAL, LATEST, Priority, State
 from .fields import TextListField
@@ -268,7 +268,7 @@ class Job(models.Model):
             return self
         fresh = Job.objects.using(get_settings().database).find(self.pk)
         if fresh is None:
-            raise JobNotFound(f"job {self.pk} does not exist any more")
+            raise JobNotFound(self.pk)
         self.__dict__.update(fresh.__dict__)
         return self
 
@@ -288,7 +288,7 @@ class Job(models.Model):
         `timeout`: seconds or a timedelta.
 
         Looks at the row every 50 ms at first, every half second later. Raises WaitTimeout, and
-        TransitionRefused inside a transaction, whose uncommitted job no worker can see.
+        Unsupported inside a transaction, whose uncommitted job no worker can see.
         """
         for pause in self._pauses(timeout):
             time.sleep(pause)
@@ -309,7 +309,7 @@ class Job(models.Model):
         if self._is_eager:
             return
         if connections[get_settings().database].in_atomic_block:
-            raise TransitionRefused(
+            raise Unsupported(
                 f"job {self.pk} cannot be waited for inside a transaction: workers see it after "
                 "the commit. In a TestCase use run_pending() or eager() of "
                 "django_tenantqueue.testing"
@@ -319,7 +319,7 @@ class Job(models.Model):
                 return
             yield pause
         if not self.refresh().is_final:
-            raise WaitTimeout(f"job {self.pk} is still {self.state} after {timeout} s")
+            raise WaitTimeout(self.pk, self.state, timeout)
 
     @property
     def _is_eager(self) -> bool:

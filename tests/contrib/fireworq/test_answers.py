@@ -816,7 +816,7 @@ def test_wrong_id_is_refused(acme: Fireworq, kind: str, job_id: str, status: int
     assert acme.send("GET", f"/queue/none/{kind}/1").status_code == 404
 
 
-ERROR = {"class": "django_tenantqueue.exceptions.RequestFailed", "message": "said", "attempt": 4}
+ERROR = {"class": "django_tenantqueue.contrib.http.exceptions.HttpJobFailed", "message": "said", "attempt": 4}
 
 
 @pytest.mark.parametrize(
@@ -832,7 +832,7 @@ ERROR = {"class": "django_tenantqueue.exceptions.RequestFailed", "message": "sai
         ),
         (
             {
-                "class": "django_tenantqueue.exceptions.RequestRejected",
+                "class": "django_tenantqueue.contrib.http.exceptions.HttpJobRejected",
                 "message": "said",
                 "answer": {"status": 200, "message": "never"},
             },
