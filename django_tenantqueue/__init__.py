@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .groups import group
     from .models import ConcurrentJobMonitor, Job
     from .states import Priority, State
-    from .tasks import Delayable, Task, current_job, delay, task
+    from .tasks import Delayable, Task, adelayed, current_job, delay, task
 
     def Placeholder(name: str) -> Any:  # noqa: N802 - it stands for an argument of any type
         """See calls.arguments.Placeholder."""
@@ -25,6 +25,7 @@ _HOMES = {
     "task": "tasks",
     "Task": "tasks",
     "delay": "tasks",
+    "adelayed": "tasks",
     "Delayable": "tasks",
     "current_job": "tasks",
     "group": "groups",
@@ -63,6 +64,7 @@ __all__ = [
     "State",
     "Task",
     "Unique",
+    "adelayed",
     "current_job",
     "delay",
     "get_tenant",

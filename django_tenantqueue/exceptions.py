@@ -146,17 +146,11 @@ class DuplicateJob(TenantQueueError):
 
 
 class JobNotFound(TenantQueueError, LookupError):
-    """The row of a job does not exist any more. Has `job_id`."""
+    """There is no job of that id, or its row does not exist any more. Has `job_id`."""
 
-    def __init__(self, job_id: int) -> None:
-        super().__init__(
-            f"job {job_id} does not exist any more: it was deleted, or its history was dropped "
-            "(the setting HISTORY_KEEP, and retention rules, say when)"
-        )
+    def __init__(self, message: str = "", *, job_id: int | None = None) -> None:
+        super().__init__(message)
         self.job_id = job_id
-
-    def __reduce__(self) -> tuple[type[JobNotFound], tuple[int]]:
-        return type(self), (self.job_id,)
 
 
 class JobReadOnly(TenantQueueError, TypeError):

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Never
 
-from asgiref.sync import sync_to_async
-
 from .calls import foreign
 from .calls.call import read_calls
 from .calls.options import NAMES, unknown_option
+from .coroutines import twin
 from .exceptions import InvalidArgument, InvalidOption
 from .models import ConcurrentJobMonitor
 from .operations.monitors import start
@@ -86,6 +85,8 @@ class Group:
         name = name[:longest] if isinstance(name, str) else name  # start() refuses others
         return start(name, details, changes, on_done=on_done, keep_open=False, **options)
 
+    adelay = twin(delay)
+
     def call(self) -> Never:
         """Raise InvalidArgument: a group is not what follows a job, nor part of another group."""
         raise InvalidArgument(
@@ -106,10 +107,6 @@ class Group:
         def __getattr__(self, name):
             """Say what is used here in place of a method that groups elsewhere have."""
             raise foreign.unknown_attribute(self, name, foreign.GROUP)
-
-    async def adelay(self, *more: Never, on_done: Any = None) -> ConcurrentJobMonitor:
-        """See delay()."""
-        return await sync_to_async(self.delay)(*more, on_done=on_done)
 
 
 def group(calls: Iterable[Any] | Any, /, *more: Never) -> Group:

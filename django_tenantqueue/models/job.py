@@ -20,6 +20,7 @@ from django.utils.translation import gettext_lazy as _
 from ..calls import foreign
 from ..calls.arguments import are_removed
 from ..conf import get_settings
+from ..coroutines import twin
 from ..exceptions import InvalidOption, JobNotFound, JobReadOnly, Unsupported, WaitTimeout
 from ..link_tokens import SESSION, USER, sign_job_id
 from ..states import ACTIVE, EARLIEST, FINAL, LATEST, Priority, State
@@ -241,6 +242,10 @@ class Job(models.Model):
             raise LookupError(f"the result of job {self.pk} is no longer in the cache {alias!r}")
         return value
 
+    async def aresult(self) -> Any:
+        """See result."""
+        return await sync_to_async(lambda: self.result)()
+
     @property
     def arguments_removed(self) -> bool:
         """Whether a rule of retention has removed its arguments: it cannot be retried."""
@@ -259,6 +264,8 @@ class Job(models.Model):
         """
         return _status_path(bound_token(self.pk, user, session))
 
+    astatus_url_for = twin(status_url_for)
+
     def refresh(self) -> Self:
         """Read the row again, from the primary; return self. Raises JobNotFound.
 
@@ -268,13 +275,16 @@ class Job(models.Model):
             return self
         fresh = Job.objects.using(get_settings().database).find(self.pk)
         if fresh is None:
-            raise JobNotFound(self.pk)
+            raise JobNotFound(
+                f"job {self.pk} does not exist any more: it was deleted, or its history was "
+                "dropped. Retention rules and the setting HISTORY_KEEP say for how long jobs are "
+                "kept",
+                job_id=self.pk,
+            )
         self.__dict__.update(fresh.__dict__)
         return self
 
-    async def arefresh(self) -> Self:
-        """See refresh()."""
-        return await sync_to_async(self.refresh)()
+    arefresh = twin(refresh)
 
     if not TYPE_CHECKING:  # else every attribute would exist
 
@@ -283,7 +293,9 @@ class Job(models.Model):
             raise foreign.unknown_attribute(self, name, foreign.JOB)
 
     def wait(self, timeout: float | timedelta = 30.0) -> Self:
-        """Wait until the job has ended; return self, refreshed. Coroutines use await_end().
+        """Wait until the job has ended; return self, refreshed.
+
+        Its twin is await_end(), because `a` and `wait` make a keyword of Python.
 
         `timeout`: seconds or a timedelta.
 
