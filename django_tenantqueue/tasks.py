@@ -334,7 +334,9 @@ def task(func: Callable[P, R] | None = None, /, **options: Any) -> Any:
     """
     if func is not None:
         if not callable(func):
-            raise InvalidOption(f"@task({func!r}): options must be named")
+            raise InvalidOption(
+                f"@task({func!r}): options must be named, as in @task(queue='mail')"
+            )
         return sources.adopted(func, {}) or Task(func)
 
     def wrap(inner: Callable[P, R]) -> Any:

@@ -239,7 +239,10 @@ class Job(models.Model):
         alias, _, key = self.result_ref.partition(":")
         value = caches[alias].get(key, _MISSING)
         if value is _MISSING:
-            raise LookupError(f"the result of job {self.pk} is no longer in the cache {alias!r}")
+            raise LookupError(
+                f"the result of job {self.pk} is no longer in the cache {alias!r}: raise the "
+                "TIMEOUT or the size of that cache, or keep results in their rows (LARGE_RESULTS)"
+            )
         return value
 
     async def aresult(self) -> Any:

@@ -38,11 +38,13 @@ def source_of(job: Job) -> tuple[Source, RegisteredTask | None]:
             "with .delay()"
         )
     if job.source_type == NOTHING.source_type:
-        raise NotAllowed("this job is the end of a monitor and runs nothing")
+        raise NotAllowed(
+            f"job {job.pk} is the end of a monitor and runs nothing: start another monitor"
+        )
     if job.source_type == INTERNAL:
         raise NotAllowed(
             f"{job.name!r} is an internal task of django_tenantqueue: its jobs cannot be "
-            "enqueued again"
+            "enqueued again. Do again what made this one"
         )
     func, task = resolve(job.source_type, job.source_id, job.source_method)
     if task is not None:

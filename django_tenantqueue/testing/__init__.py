@@ -79,7 +79,10 @@ def run_pending(*, scheduled: bool = False, most: int = 1000) -> list[Job]:
         if claimed is None:
             break
         if len(ran) >= most:
-            raise RuntimeError(f"run_pending() has run {most} jobs and there are still more")
+            raise RuntimeError(
+                f"run_pending() has run {most} jobs and there are still more: do they enqueue each "
+                "other? Else give most=…"
+            )
         _run(using, claimed)
         ran.append(claimed.id)
     found = Job.objects.using(using).find_many(ran)

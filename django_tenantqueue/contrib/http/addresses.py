@@ -95,7 +95,7 @@ def read_address(text: str) -> Address | None:
 
 
 def check_address(networks: Networks, address: Address | None, host: str) -> None:
-    """Raise HttpAddressRefused unless an address of `host` is public, or a listed network has it."""
+    """Raise HttpAddressRefused unless an address of `host` is public, or listed in a network."""
     if address is None or (not is_public(address) and not is_listed(networks, address)):
         raise HttpAddressRefused(
             f"the host {host!r} has the address {address}, which is not public. To allow it, list "

@@ -191,7 +191,9 @@ def _joined(base: URL, location: str) -> URL:
         is_one = False
     if not is_one:
         whose = f"the redirect of {shown(str(base))}" if base.raw_host else "the url"
-        raise HttpJobRejected(f"{whose} is none that can be called")
+        raise HttpJobRejected(
+            f"{whose} is none that can be called: it must begin with https:// or http:// and a host"
+        )
     return target
 
 

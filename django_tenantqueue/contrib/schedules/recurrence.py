@@ -180,7 +180,9 @@ class Recurrence:
         zone = read_zone(self.time_zone)
         if self.kind == CRON:
             if next(_cron_ticks(self.expression, zone, datetime.now(UTC)), None) is None:
-                raise InvalidOption(f"{self.expression!r} never comes in the next 50 years")
+                raise InvalidOption(
+                    f"{self.expression!r} never comes in the next 50 years: check day and month"
+                )
         elif self.kind == INTERVAL:
             read_interval(self.expression)
         else:

@@ -816,7 +816,8 @@ def test_wrong_id_is_refused(acme: Fireworq, kind: str, job_id: str, status: int
     assert acme.send("GET", f"/queue/none/{kind}/1").status_code == 404
 
 
-ERROR = {"class": "django_tenantqueue.contrib.http.exceptions.HttpJobFailed", "message": "said", "attempt": 4}
+FAILED = "django_tenantqueue.contrib.http.exceptions.HttpJobFailed"
+ERROR = {"class": FAILED, "message": "said", "attempt": 4}
 
 
 @pytest.mark.parametrize(
