@@ -181,7 +181,9 @@ def check_moment(name: str, value: Any) -> datetime | timedelta:
             f"{name}={value!r}: it must be an aware datetime, or a timedelta or seconds from now"
         )
     if timezone.is_naive(value):
-        raise InvalidOption(f"{name}={value!r} is naive: use django.utils.timezone, as in make_aware()")
+        raise InvalidOption(
+            f"{name}={value!r} is naive: use django.utils.timezone, as in timezone.now()"
+        )
     if not EARLIEST <= value < LATEST:
         raise InvalidOption(f"{name}={value!r}: its year must be from 1900 to 8999")
     return value.astimezone(UTC)  # PostgreSQL takes no offset of 16 hours or more
@@ -249,7 +251,7 @@ def check_labels(labels: Sequence[str]) -> list[str]:
     size, most = sum(len(label.encode()) for label in labels), get_settings().max_label_bytes
     if size > most:
         raise InvalidOption(
-            f"labels: they are {size:,} bytes, more than TENANTQUEUE['MAX_LABEL_BYTES'] = {most:,}: "
-            "give fewer or shorter ones"
+            f"labels: they are {size:,} bytes, more than TENANTQUEUE['MAX_LABEL_BYTES'] = "
+            f"{most:,}: give fewer or shorter ones"
         )
     return list(labels)

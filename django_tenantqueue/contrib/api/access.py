@@ -162,7 +162,10 @@ class Needs:
             )
         caller = Caller(token, _tenant_of(request, token))
         if not caller.may(self.scope):
-            raise ApiError(403, f"The token does not have the scope {self.scope.value!r}.")
+            raise ApiError(
+                403,
+                f"The token does not have the scope {self.scope.value!r}: use one that has it.",
+            )
         return caller
 
 
@@ -178,7 +181,9 @@ def _tenant_of(request: HttpRequest, token: ApiToken) -> str:
     asked = request.GET.get("tenant")
     if not token.all_tenants:
         if asked is not None and asked != token.tenant:
-            raise ApiError(403, f"The token is not for tenant {asked!r}.")
+            raise ApiError(
+                403, f"The token is not for tenant {asked!r}: use a token of that tenant."
+            )
         return token.tenant
     if asked is None:
         raise ApiError(

@@ -49,14 +49,16 @@ def offered_tasks(caller: Caller) -> list[Task[..., Any]]:
 def _task(name: str, caller: Caller) -> Task[..., Any]:
     """Return a task that a client may enqueue. What is not offered is as what does not exist."""
     if name == HTTP_JOB and not is_offered(name, caller):
-        raise ApiError(403, "The token does not have the scope 'http'.")
+        raise ApiError(403, "The token does not have the scope 'http': use one that has it.")
     try:
         found = find_task(name) if is_offered(name, caller) else None
     except (UnknownTask, NotAllowed):
         found = None
     if not isinstance(found, Task):
         raise ApiError(
-            422, f"There is no task {name!r} here that TENANTQUEUE['API_TASKS'] has."
+            422,
+            f"There is no task {name!r} here that TENANTQUEUE['API_TASKS'] has: check the name, or "
+            "add it there.",
         )
     return found
 
