@@ -176,7 +176,10 @@ class Recurrence:
         if self.kind not in KINDS:
             raise InvalidOption(f"kind={self.kind!r}: it must be one of {KINDS}")
         if len(self.expression) > LONGEST_EXPRESSION:
-            raise InvalidOption(f"the expression is longer than {LONGEST_EXPRESSION} characters")
+            raise InvalidOption(
+                f"the expression has {len(self.expression)} characters: it must have at most "
+                f"{LONGEST_EXPRESSION}"
+            )
         zone = read_zone(self.time_zone)
         if self.kind == CRON:
             if next(_cron_ticks(self.expression, zone, datetime.now(UTC)), None) is None:
