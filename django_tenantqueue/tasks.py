@@ -450,7 +450,15 @@ def delay(target: Any, **options: Any) -> Any:
     return _Delayed(target, chosen)
 
 
-def adelayed(target: Any, **options: Any) -> Any:
+@overload
+def adelayed(target: type[Any], /, **options: Any) -> _AsyncDelayed: ...
+@overload
+def adelayed(  # type: ignore[overload-overlap]
+    target: Callable[P, Any], /, **options: Any
+) -> Callable[P, Coroutine[Any, Any, Job]]: ...
+@overload
+def adelayed(target: object, /, **options: Any) -> _AsyncDelayed: ...
+def adelayed(target: Any, /, **options: Any) -> Any:
     """See delay(): the call is awaited, as in `await adelayed(report).execute("pdf")`."""
     standin = delay(target, **options)
     return _AsyncDelayed(standin) if isinstance(standin, _Delayed) else twin(standin)
