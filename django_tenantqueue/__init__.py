@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .groups import Group, group
     from .models import ConcurrentJobMonitor, Job
     from .states import Priority, State
-    from .tasks import BoundTask, Delayable, Task, current_job, delayed, task
+    from .tasks import BoundTask, Delayable, Task, adelayed, current_job, delayed, task
 
     def Placeholder(name: str) -> Any:  # noqa: N802 - it stands for an argument of any type
         """See calls.arguments.Placeholder."""
@@ -29,6 +29,7 @@ _HOMES = {
     "task": "tasks",
     "Task": "tasks",
     "BoundTask": "tasks",
+    "adelayed": "tasks",
     "delayed": "tasks",
     "Delayable": "tasks",
     "current_job": "tasks",
@@ -81,6 +82,7 @@ __all__ = [
     "TaskHooks",
     "TaskOptions",
     "Unique",
+    "adelayed",
     "current_job",
     "delayed",
     "get_tenant",

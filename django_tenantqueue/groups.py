@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Never, Unpack
 
-from asgiref.sync import sync_to_async
-
 from .calls import foreign
 from .calls.call import CallLike, read_calls
 from .calls.option_types import GroupOptions
 from .calls.options import NAMES, unknown_option
+from .coroutines import twin
 from .exceptions import InvalidArgument, InvalidOption
 from .models import ConcurrentJobMonitor
 from .operations.monitors import start
@@ -87,6 +86,8 @@ class Group:
         name = name[:longest] if isinstance(name, str) else name  # start() refuses others
         return start(name, details, changes, on_done=on_done, keep_open=False, **options)
 
+    adelay = twin(delay)
+
     if not TYPE_CHECKING:  # else every attribute would exist
 
         def call(self):
@@ -107,10 +108,6 @@ class Group:
         def __getattr__(self, name):
             """Say what is used here in place of a method that groups elsewhere have."""
             raise foreign.unknown_attribute(self, name, foreign.GROUP)
-
-    async def adelay(self, *more: Never, on_done: CallLike | None = None) -> ConcurrentJobMonitor:
-        """See delay()."""
-        return await sync_to_async(self.delay)(*more, on_done=on_done)
 
 
 def group(calls: Iterable[CallLike] | CallLike, /, *more: Never) -> Group:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import update_wrapper
@@ -51,6 +51,7 @@ from .calls.task_options import (
     readers_of,
 )
 from .conf import get_settings
+from .coroutines import twin
 from .exceptions import InvalidArgument, InvalidOption, Permanent
 from .execution import eager
 from .execution.current_job import current_job
@@ -58,7 +59,7 @@ from .execution.outcome import backoff_seconds
 from .models import Job
 from .operations import enqueue as operations
 
-__all__ = ["BoundTask", "Delayable", "Task", "current_job", "delayed", "task"]
+__all__ = ["BoundTask", "Delayable", "Task", "adelayed", "current_job", "delayed", "task"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -376,7 +377,9 @@ def task(func: Callable[P, R] | None = None, /, **options: Any) -> Any:
     """
     if func is not None:
         if not callable(func):
-            raise InvalidOption(f"@task({func!r}): options must be named")
+            raise InvalidOption(
+                f"@task({func!r}): options must be named, as in @task(queue='mail')"
+            )
         return sources.adopted(func, {}) or Task(func)
 
     def wrap(inner: Callable[P, R]) -> Any:
@@ -422,6 +425,21 @@ class _Delayed:
         return enqueue_call
 
 
+class _AsyncDelayed:
+    """The same for coroutines: the call is awaited."""
+
+    __slots__ = ("_delayed",)
+
+    def __init__(self, delayed: _Delayed) -> None:
+        self._delayed = delayed
+
+    def __call__(self, **options: Any) -> _AsyncDelayed:
+        return _AsyncDelayed(self._delayed(**options))
+
+    def __getattr__(self, method: str) -> Callable[..., Coroutine[Any, Any, Job]]:
+        return twin(getattr(self._delayed, method))
+
+
 class _DelayDescriptor:
     """Gives `Device.delay` and `device.delay` the class or instance they are read from."""
 
@@ -429,13 +447,23 @@ class _DelayDescriptor:
         return _Delayed(owner if instance is None else instance, Options())
 
 
+class _AsyncDelayDescriptor:
+    """The same for coroutines."""
+
+    def __get__(self, instance: Any, owner: type) -> _AsyncDelayed:
+        return _AsyncDelayed(_Delayed(owner if instance is None else instance, Options()))
+
+
 class Delayable(DelayableMark):
     """Mixin for models and classes: `device.delay.export(…)`, `Device.delay(queue="x").sync()`.
+
+    Coroutines use `await device.adelay.export(…)`.
 
     Its subclasses may be run by name without being listed in TENANTQUEUE["CALLABLES"].
     """
 
     delay = _DelayDescriptor()
+    adelay = _AsyncDelayDescriptor()
 
 
 def _only_options(what: str, form: str) -> InvalidArgument:
@@ -482,3 +510,17 @@ def delayed(target: Any, /, *more: Any, **options: Any) -> Any:
             f"{target!r} cannot be delayed: use a saved model instance, a class, or a function"
         )
     return _Delayed(target, chosen)
+
+
+@overload
+def adelayed(target: type[Any], /, **options: Unpack[JobOptions]) -> _AsyncDelayed: ...
+@overload
+def adelayed(  # type: ignore[overload-overlap]
+    target: Callable[P, Any], /, **options: Unpack[JobOptions]
+) -> Callable[P, Coroutine[Any, Any, Job]]: ...
+@overload
+def adelayed(target: object, /, **options: Unpack[JobOptions]) -> _AsyncDelayed: ...
+def adelayed(target: Any, /, **options: Any) -> Any:
+    """See delayed(): the call is awaited, as in `await adelayed(report).execute("pdf")`."""
+    standin: Any = delayed(target, **options)
+    return _AsyncDelayed(standin) if isinstance(standin, _Delayed) else twin(standin)

@@ -28,6 +28,7 @@ from django_tenantqueue import (
     reports,
     signals,
     states,
+    stored_error,
     tasks,
     testing,
 )
@@ -268,13 +269,44 @@ def test_every_system_check_is_documented() -> None:
     assert all(re.fullmatch(r"tenantqueue\.[EW]\d{3}", found) for found in ids)
 
 
-def test_every_exception_is_documented() -> None:
-    names = [
-        name
-        for name, found in vars(exceptions).items()
-        if inspect.isclass(found) and issubclass(found, exceptions.TenantQueueError)
-    ]
-    assert_named("reference/exceptions.md", names)
+def all_exceptions() -> dict[str, type[Exception]]:
+    """Return the exceptions of the package by name."""
+    of_celery = [PACKAGE / "contrib/celery/adopted.py", PACKAGE / "contrib/celery/running.py"]
+    for path in [*PACKAGE.glob("contrib/*/exceptions.py"), *of_celery]:
+        importlib.import_module(".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts))
+    found: dict[str, type[Exception]] = {}
+    left: list[type[Exception]] = [exceptions.TenantQueueError]
+    while left:
+        kind = left.pop()
+        if kind.__module__.startswith("django_tenantqueue."):
+            found[kind.__name__] = kind
+        left += kind.__subclasses__()
+    return found
+
+
+def test_every_exception_is_documented_and_no_other() -> None:
+    page = text_of("reference/exceptions.md")
+    terms = [re.sub(r" \(a `.*\)$", "", term) for term in re.findall(r"^(`.+)\n: ", page, re.M)]
+    named = {name for term in terms for name in re.findall(r"`(\w+)", term)}
+    named |= set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+    assert named | {"TenantQueueError"} == {n for n in all_exceptions() if not n.startswith("_")}
+
+
+def test_names_of_errors_that_are_never_raised_are_documented() -> None:
+    page = text_of("reference/exceptions.md")
+    for name, text in vars(stored_error).items():
+        if name.isupper() and isinstance(text, str):
+            assert f"| `{text}` | `{name}` |" in page
+            assert text.rpartition(".")[2] not in all_exceptions()
+
+
+def test_attributes_of_exceptions_are_documented() -> None:
+    page = text_of("reference/exceptions.md")
+    for name, found in all_exceptions().items():
+        if "__init__" in vars(found) and "celery" not in found.__module__:
+            own = re.findall(r"self\.(\w+)(?:: .+)? =", inspect.getsource(found))
+            missing = [attribute for attribute in own if f"`{attribute}`" not in page]
+            assert not missing, f"{name}: {missing}"
 
 
 def test_every_statement_says_what_it_does() -> None:

@@ -37,7 +37,7 @@ from django_tenantqueue.conf import get_settings, read_settings
 from django_tenantqueue.exceptions import (
     InvalidArgument,
     InvalidOption,
-    TransitionRefused,
+    InvalidState,
     Unsupported,
     WaitTimeout,
 )
@@ -395,7 +395,7 @@ def test_job_of_eager_mode_is_waited_for_and_refreshed():
 
 
 def test_wait_in_a_transaction_names_what_tests_use():
-    with pytest.raises(TransitionRefused, match=r"In a TestCase use run_pending\(\) or eager\(\)"):
+    with pytest.raises(Unsupported, match=r"In a TestCase use run_pending\(\) or eager\(\)"):
         noop.delay().wait(timeout=0)
 
 

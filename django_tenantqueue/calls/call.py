@@ -169,7 +169,10 @@ def check_detail(options: Options, tenant: str) -> None:
             f"session={options.session!r}: a detail has no session of its own; give the monitor one"
         )
     if options.run_at is not None:
-        raise InvalidOption("run_at: details run when their monitor feeds them")
+        raise InvalidOption(
+            f"run_at={options.run_at!r}: details run when their monitor feeds them; "
+            ".using(run_at=None) leaves it out"
+        )
     if options.unique is not None and options.unique.mode != "while_executing":
         raise InvalidOption(
             f"unique={options.unique.mode!r}: a monitor keeps each of its details, so that only "
@@ -197,7 +200,8 @@ def check_callback(options: Options, tenant: str) -> None:
 def _check_tenant(options: Options, tenant: str) -> None:
     if options.tenant is not None and options.tenant != tenant:
         raise InvalidOption(
-            f"tenant={options.tenant!r}: the details of a monitor belong to its tenant, {tenant!r}"
+            f"tenant={options.tenant!r}: the details of a monitor belong to its tenant, "
+            f"{tenant!r}; leave tenant out, or start a monitor for each tenant"
         )
 
 

@@ -67,7 +67,11 @@ def merged(options: Options, changes: JobOptions | dict[str, Any]) -> Options:
         if check is None:
             raise unknown_option(name, (*NAMES, "executor"))
         if value is not None:
-            given[name] = check(name, value)
+            try:
+                given[name] = check(name, value)
+            except InvalidOption as error:
+                error.option, error.value = name, value
+                raise
     if "queue" in given:
         given["queue_is_fixed"] = given["queue"] is not None
     return replace(options, **given)
@@ -84,13 +88,17 @@ def _with_queue(changes: dict[str, Any]) -> dict[str, Any]:
         known = ", ".join(map(repr, get_settings().executors)) or "none"
         raise InvalidOption(
             f"executor={name!r}: TENANTQUEUE['EXECUTORS'] has no executor of that name (it has "
-            f"{known})"
+            f"{known})",
+            option="executor",
+            value=name,
         )
     if queue is None:
         changes["queue"] = next((q for q in entry.queues if "*" not in q), name)
     elif not entry.has(queue):
         raise InvalidOption(
             f"queue={queue!r} is not one of executor {name!r}, whose QUEUES are "
-            f"{list(entry.queues)!r}: give one of them, or the queue alone"
+            f"{list(entry.queues)!r}: give one of them, or the queue alone",
+            option="queue",
+            value=queue,
         )
     return changes

@@ -202,9 +202,11 @@ class RunningJob:
     def check(self) -> None:
         """Raise Cancelled or ClaimLost when the run should stop; for tasks with loops."""
         if self.lost:
-            raise ClaimLost(f"job {self.id} was taken from this run")
+            raise ClaimLost(
+                f"job {self.id} was taken from this run: another run may have it. End this one"
+            )
         if self.cancel_requested:
-            raise Cancelled(f"the cancellation of job {self.id} was requested")
+            raise Cancelled(f"the cancellation of job {self.id} was requested: end this run")
 
     def _said(self) -> dict[str, Any]:
         """Return progress and statistics as keys of `extra`."""

@@ -14,14 +14,14 @@ from django.dispatch import Signal
 
 from .. import signals
 from ..calls.arguments import encode_result
-from ..calls.sources import RegisteredTask
+from ..calls.sources import RegisteredTask, known_task
 from ..conf import get_settings
 from ..exceptions import (
     Cancelled,
     NotAllowed,
     Permanent,
     Postpone,
-    ResultRefused,
+    InvalidResult,
     Retry,
     TimeLimitExceeded,
     UnknownTask,
@@ -48,7 +48,7 @@ UNKNOWN_CLASS = f"{UnknownTask.__module__}.{UnknownTask.__qualname__}"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended: exactly one of the fields is set (and `reason` beside `give_back`).
+    """How a run ended: exactly one of the fields is set (and some beside it).
 
     `stored`: an atomic task committed its own success. `give_back`: this process cannot run the
     job, or its task postponed it; seconds until it may be tried again, and `reason` is the error
@@ -64,6 +64,8 @@ class Outcome:
     lost: bool = False
     follow_ups: Sequence[FollowUp] = ()
     """Beside `stored`: the jobs that its success enqueued."""
+    error: BaseException | None = None
+    """Beside `finished` in state `error`, and only for receivers of job_finished."""
 
 
 def call_hook(task: RegisteredTask | None, name: str, *args: Any) -> None:
@@ -82,8 +84,10 @@ def log_error(running: RunningJob, message: str, *args: object) -> None:
 
 def announce(signal: Signal, running: RunningJob, **said: object) -> None:
     """Send a signal; what a receiver raises is logged, and changes no outcome."""
+    claimed = running.claimed
+    task = known_task(claimed.source_type, claimed.source_method)
     try:
-        signal.send_robust(running.name, job_id=running.id, **said)
+        signal.send_robust(task, name=running.name, job_id=running.id, **said)
     except (Cancelled, TimeLimitExceeded):  # the run was interrupted meanwhile
         raise
     except BaseException:  # noqa: BLE001 - send_robust() catches each Exception, not SystemExit
@@ -184,7 +188,7 @@ def _backoff_seconds(task: RegisteredTask | None, attempt: int, error: BaseExcep
 def _may_retry(task: RegisteredTask | None, error: BaseException) -> bool:
     if isinstance(error, Retry):
         return True
-    if isinstance(error, Permanent | NotAllowed | ResultRefused):
+    if isinstance(error, Permanent | NotAllowed | InvalidResult):
         return False
     return True if task is None else task._wants_retry(error)
 
@@ -204,6 +208,11 @@ def judge(running: RunningJob, task: RegisteredTask | None, error: BaseException
         return unjudged(running, error, failure)
 
 
+def _for_receivers(error: BaseException) -> BaseException | None:
+    """Return the error of a failed end if someone wants it: it keeps the frames of its task."""
+    return error if signals.job_finished.receivers else None
+
+
 def unjudged(running: RunningJob, error: BaseException, failure: BaseException) -> Outcome:
     """Return the end of a run whose outcome could not be judged; asks no object of the task's."""
     claimed = running._claimed
@@ -217,7 +226,8 @@ def unjudged(running: RunningJob, error: BaseException, failure: BaseException) 
         extra=about(running, outcome=State.ERROR.value, duration=running.age_seconds),
     )
     described = stored_error(name, "", attempt=claimed.attempt, seconds=running.age_seconds)
-    return Outcome(finished=_finished(running, State.ERROR, json.dumps({"error": described})))
+    finished = _finished(running, State.ERROR, json.dumps({"error": described}))
+    return Outcome(finished=finished, error=_for_receivers(error))
 
 
 def _given_back(running: RunningJob, described: dict[str, Any], seconds: float) -> Outcome:
@@ -239,7 +249,7 @@ def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
     if isinstance(error, Postpone) and not running.cancel_requested:
         described = describe_error(error, running.attempt)
         logger.info("job %s: postponed: %s", claimed.id, described["message"], extra=about(running))
-        return _given_back(running, described, error.after_seconds or 0.0)
+        return _given_back(running, described, error.after_seconds)
     if isinstance(error, Cancelled):
         return Outcome(finished=ended(running, State.CANCELLED, error))
     again = claimed.attempt < claimed.max_attempts
@@ -262,11 +272,12 @@ def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
     call_hook_quietly(task, "attempt_failed", running, error)
     described = describe_error(error, claimed.attempt, running.age_seconds)
     if again:
-        announce(signals.job_retried, running, attempt=claimed.attempt, error=described)
+        if signals.job_retried.receivers:
+            announce(signals.job_retried, running, attempt=claimed.attempt, error=error)
         extra = _extra_or_error(running, described)
         log_failure(running, error, described, delay)
         return Outcome(failed=Failed(claimed.id, claimed.claim_seq, delay, extra, claimed.gates))
     call_hook_quietly(task, "failure", running)
     finished = _finished(running, State.ERROR, _extra_or_error(running, described))
     log_failure(running, error, described, None)
-    return Outcome(finished=finished)
+    return Outcome(finished=finished, error=_for_receivers(error))

@@ -33,6 +33,7 @@ from ..exceptions import (
     Cancelled,
     ClaimLost,
     Permanent,
+    Postpone,
     Retry,
     TimeLimitExceeded,
     TransactionLeftOpen,
@@ -98,7 +99,9 @@ def _before(running: RunningJob) -> Outcome | None:
 def _after(running: RunningJob, outcome: Outcome) -> Outcome:
     if signals.job_finished.receivers and (outcome.stored or outcome.finished is not None):
         state = outcome.finished.state if outcome.finished is not None else State.SUCCESS.value
-        announce(signals.job_finished, running, state=state)
+        announce(signals.job_finished, running, state=state, error=outcome.error)
+        if outcome.error is not None:
+            outcome = replace(outcome, error=None)
     return outcome
 
 
@@ -166,7 +169,7 @@ def interruption_of(running: RunningJob, error: BaseException) -> BaseException:
 
     One that arrives inside psycopg or in Django's rollback is hidden by the error that follows.
     """
-    own = (TimeLimitExceeded, Cancelled, ClaimLost, Permanent, Retry)
+    own = (TimeLimitExceeded, Cancelled, ClaimLost, Permanent, Postpone, Retry)
     if not running._interrupted or isinstance(error, own):
         return error
     for cause in _causes(error):

@@ -21,7 +21,7 @@ from ..calls import foreign
 from ..calls.arguments import are_removed
 from ..conf import get_settings
 from ..coroutines import twin
-from ..exceptions import InvalidOption, JobNotFound, JobReadOnly, TransitionRefused, WaitTimeout
+from ..exceptions import InvalidOption, JobNotFound, JobReadOnly, Unsupported, WaitTimeout
 from ..link_tokens import SESSION, USER, sign_job_id
 from ..states import ACTIVE, EARLIEST, FINAL, LATEST, Priority, State
 from .fields import TextListField
@@ -243,8 +243,15 @@ class Job(models.Model):
         alias, _, key = self.result_ref.partition(":")
         value = caches[alias].get(key, _MISSING)
         if value is _MISSING:
-            raise LookupError(f"the result of job {self.pk} is no longer in the cache {alias!r}")
+            raise LookupError(
+                f"the result of job {self.pk} is no longer in the cache {alias!r}: raise the "
+                "TIMEOUT or the size of that cache, or keep results in their rows (LARGE_RESULTS)"
+            )
         return value
+
+    async def aresult(self) -> Any:
+        """See result."""
+        return await sync_to_async(lambda: self.result)()
 
     @property
     def arguments_removed(self) -> bool:
@@ -264,6 +271,8 @@ class Job(models.Model):
         """
         return _status_path(bound_token(self.pk, user, session))
 
+    astatus_url_for = twin(status_url_for)
+
     def refresh(self) -> Self:
         """Read the row again, from the primary; return self. Raises JobNotFound.
 
@@ -273,13 +282,16 @@ class Job(models.Model):
             return self
         fresh = Job.objects.using(get_settings().database).find(self.pk)
         if fresh is None:
-            raise JobNotFound(f"job {self.pk} does not exist any more")
+            raise JobNotFound(
+                f"job {self.pk} does not exist any more: it was deleted, or its history was "
+                "dropped. Retention rules and the setting HISTORY_KEEP say for how long jobs are "
+                "kept",
+                job_id=self.pk,
+            )
         self.__dict__.update(fresh.__dict__)
         return self
 
-    async def arefresh(self) -> Self:
-        """See refresh()."""
-        return await sync_to_async(self.refresh)()
+    arefresh = twin(refresh)
 
     def cancel(self) -> Result:
         """Cancel it, see control.cancel(). This object is not refreshed."""
@@ -312,12 +324,14 @@ class Job(models.Model):
             raise foreign.unknown_attribute(self, name, foreign.JOB)
 
     def wait(self, timeout: float | timedelta = 30.0) -> Self:
-        """Wait until the job has ended; return self, refreshed. Coroutines use await_end().
+        """Wait until the job has ended; return self, refreshed.
+
+        Its twin is await_end(), because `a` and `wait` make a keyword of Python.
 
         `timeout`: seconds or a timedelta.
 
         Looks at the row every 50 ms at first, every half second later. Raises WaitTimeout, and
-        TransitionRefused inside a transaction, whose uncommitted job no worker can see.
+        Unsupported inside a transaction, whose uncommitted job no worker can see.
         """
         for pause in self._pauses(timeout):
             time.sleep(pause)
@@ -338,7 +352,7 @@ class Job(models.Model):
         if self._is_eager:
             return
         if connections[get_settings().database].in_atomic_block:
-            raise TransitionRefused(
+            raise Unsupported(
                 f"job {self.pk} cannot be waited for inside a transaction: workers see it after "
                 "the commit. In a TestCase use run_pending() or eager() of "
                 "django_tenantqueue.testing"
@@ -348,7 +362,7 @@ class Job(models.Model):
                 return
             yield pause
         if not self.refresh().is_final:
-            raise WaitTimeout(f"job {self.pk} is still {self.state} after {timeout} s")
+            raise WaitTimeout(self.pk, self.state, timeout)
 
     @property
     def _is_eager(self) -> bool:

@@ -147,7 +147,7 @@ def retry_failed_details(monitor_id: int, *, using: str | None = None) -> int:
 
     In steps of a thousand, each in a transaction of its own unless the caller has opened one. It
     feeds them with priority and limits as they are; a monitor that has ended does not take its turn
-    in a session again, and its callback does not run again. Raises TransitionRefused for a
+    in a session again, and its callback does not run again. Raises InvalidState for a
     cancelled one; ConcurrentJobMonitor.DoesNotExist.
     """
     retry = FailedRetry.start(alias_of(using), monitor_id)

@@ -19,7 +19,7 @@ from django_tenantqueue.contrib.fireworq.models import FireworqQueue
 from django_tenantqueue.contrib.retention.models import RetentionRule
 from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.contrib.schedules.models import Schedule
-from django_tenantqueue.exceptions import InvalidOption, TransitionRefused
+from django_tenantqueue.exceptions import InvalidOption, InvalidState
 from django_tenantqueue.features import Feature, hooks
 from django_tenantqueue.gate_keys import gate_key
 from django_tenantqueue.models import (
@@ -142,7 +142,7 @@ def test_nothing_is_changed_when_jobs_of_the_tenant_run():
     make_job(queue, state="running")
     before = rows_of(queue)
 
-    with pytest.raises(TransitionRefused, match=r"1 jobs of tenant 'acme'.*have not ended"):
+    with pytest.raises(InvalidState, match=r"1 jobs of tenant 'acme'.*have not ended"):
         erase_tenant("acme", using="default")
 
     queue.refresh_from_db()
@@ -173,7 +173,7 @@ def test_rows_stay_when_running_jobs_do_not_stop_in_time():
     job = make_job(queue, state="running")
     before = rows_of(queue)
 
-    with pytest.raises(TransitionRefused, match="are paused and retired"):
+    with pytest.raises(InvalidState, match="are paused and retired"):
         erase_tenant("acme", using="default", stop=True, wait_seconds=0)
 
     assert rows_of(queue) == before

@@ -93,7 +93,8 @@ def _options_of(target: Any) -> dict[str, Any]:
         )
     if target.serializer not in (None, "json"):
         raise InvalidOption(
-            f"{name}: serializer={target.serializer!r} cannot be kept: arguments are stored as JSON"
+            f"{name}: serializer={target.serializer!r} cannot be kept: arguments are stored as "
+            "JSON. Leave serializer out"
         )
     if inspect.iscoroutinefunction(target.run):
         raise InvalidOption(f"{name} is a coroutine, which Celery does not run: use @task alone")

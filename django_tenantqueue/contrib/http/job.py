@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ...conf import settings_of
-from ...exceptions import InvalidArgument, InvalidOption, Permanent, RequestFailed, Unsupported
+from ...exceptions import InvalidArgument, InvalidOption, Permanent, Unsupported
 from ...execution.current_job import current_job
 from ...features import check_installed
 from ...tasks import Task
 from ...webhooks import read_secret, signed_headers
 from .addresses import read_hosts
 from .answer import judge
+from .exceptions import HttpJobFailed
 from .request import check_call, check_request, encode_payload, shown
 from .settings import LONGEST_REQUEST, HttpSettings
 
@@ -71,14 +72,14 @@ async def post(
         with client.breaker.attempt((running.tenant, origin)) as attempt:
             try:
                 answer = await client.post(url, body, sent, hosts, seconds)
-            except RequestFailed:
+            except HttpJobFailed:
                 attempt.is_healthy = False
                 raise
             attempt.is_healthy = answer.is_of_a_healthy_endpoint
             result = judge(rule, answer, shown(url))
             attempt.is_healthy = True
             return result
-    except RequestFailed as error:
+    except HttpJobFailed as error:
         if error.after_seconds is None:
             error.after_seconds = retry_delay
         raise

@@ -118,15 +118,14 @@ def check_queue(tenant: str, queue: str, *, using: str | None = None) -> None:
         return
     whose = f"tenant {tenant!r} has" if tenant else "there is"
     if tenant and named.exists():
-        raise QueueRetired(
-            f"queue {queue!r} of tenant {tenant!r} is retired and takes no new jobs: reopen it, or "
-            "name another queue"
-        )
+        raise QueueRetired(tenant, queue)
     if is_declared(queue):
         return
     raise UnknownQueue(
         f"{whose} no queue {queue!r}, so no job can be routed to it.{near_names(queue, own)} Make "
-        "the queue in the admin, or add its name to TENANTQUEUE['QUEUES']"
+        "the queue in the admin, or add its name to TENANTQUEUE['QUEUES']",
+        tenant=tenant,
+        queue=queue,
     )
 
 

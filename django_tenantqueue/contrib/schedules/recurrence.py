@@ -176,11 +176,16 @@ class Recurrence:
         if self.kind not in KINDS:
             raise InvalidOption(f"kind={self.kind!r}: it must be one of {KINDS}")
         if len(self.expression) > LONGEST_EXPRESSION:
-            raise InvalidOption(f"the expression is longer than {LONGEST_EXPRESSION} characters")
+            raise InvalidOption(
+                f"the expression has {len(self.expression)} characters: it must have at most "
+                f"{LONGEST_EXPRESSION}"
+            )
         zone = read_zone(self.time_zone)
         if self.kind == CRON:
             if next(_cron_ticks(self.expression, zone, datetime.now(UTC)), None) is None:
-                raise InvalidOption(f"{self.expression!r} never comes in the next 50 years")
+                raise InvalidOption(
+                    f"{self.expression!r} never comes in the next 50 years: check day and month"
+                )
         elif self.kind == INTERVAL:
             read_interval(self.expression)
         else:

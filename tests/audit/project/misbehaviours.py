@@ -480,27 +480,27 @@ def reports_a_surrogate() -> None:
     current_job().progress(1, 2, "\ud800\x00")
 
 
-@must_end(r"error .*ResultRefused")
+@must_end(r"error .*InvalidResult")
 def keeps_statistics_that_are_cyclic() -> None:
     current_job().stats["self"] = current_job().stats
 
 
-@must_end(r"error .*ResultRefused")
+@must_end(r"error .*InvalidResult")
 def returns_an_object() -> object:
     return object()
 
 
-@must_end(r"error .*ResultRefused")
+@must_end(r"error .*InvalidResult")
 def returns_too_much() -> str:
     return "x" * 2_000_000
 
 
-@must_end(r"error .*ResultRefused")
+@must_end(r"error .*InvalidResult")
 def returns_a_nul() -> str:
     return "\x00"
 
 
-@must_end(r"error .*ResultRefused")
+@must_end(r"error .*InvalidResult")
 def returns_what_is_nested_deeply() -> list[Any]:
     result: list[Any] = []
     for _ in range(100_000):
@@ -508,7 +508,7 @@ def returns_what_is_nested_deeply() -> list[Any]:
     return result
 
 
-@must_end(r"error .*ResultRefused")
+@must_end(r"error .*InvalidResult")
 def returns_infinity() -> float:
     return float("inf")
 

@@ -117,6 +117,8 @@ def test_condition_of_an_app_is_watched_while_it_is_installed(
     features._bound.cache_clear()
     assert check() == [("17", "late deliveries: 17")]  # it cannot tell that it is over
     rule.refresh_from_db()
-    assert rule.last_error == "Unsupported: no installed app has the condition 'delivery_late'"
+    assert rule.last_error.startswith(
+        "Unsupported: no installed app has the condition 'delivery_late': add its app"
+    )
     with pytest.raises(ValidationError, match="No installed app has it"):
         rule.full_clean()

@@ -159,7 +159,7 @@ def begin():
         ("results", "CELERY_RESULT_EXPIRES = 3", "until retention"),
         ("limits", "@app.task(time_limit=3)", "is repeated while attempts are left"),
         ("limits", "app.conf.update(task_routes={})", ""),
-        ("hooks", "@signals.task_failure.connect", "no exception"),
+        ("hooks", "@signals.task_failure.connect", "not sent when a worker process dies"),
         ("hooks", "@app.task(base=None)", ""),
         ("canvas", "chain(send.s(), send.si(1))()", "only where Placeholder asks"),
         ("canvas", "chord([send.s()], body=send.s())", "runs after failed jobs, too"),

@@ -817,7 +817,8 @@ def test_wrong_id_is_refused(acme: Fireworq, kind: str, job_id: str, status: int
     assert acme.send("GET", f"/queue/none/{kind}/1").status_code == 404
 
 
-ERROR = {"class": "django_tenantqueue.exceptions.RequestFailed", "message": "said", "attempt": 4}
+FAILED = "django_tenantqueue.contrib.http.exceptions.HttpJobFailed"
+ERROR = {"class": FAILED, "message": "said", "attempt": 4}
 
 
 @pytest.mark.parametrize(
@@ -833,7 +834,7 @@ ERROR = {"class": "django_tenantqueue.exceptions.RequestFailed", "message": "sai
         ),
         (
             {
-                "class": "django_tenantqueue.exceptions.RequestRejected",
+                "class": "django_tenantqueue.contrib.http.exceptions.HttpJobRejected",
                 "message": "said",
                 "answer": {"status": 200, "message": "never"},
             },

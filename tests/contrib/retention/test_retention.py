@@ -18,7 +18,7 @@ from django_tenantqueue.contrib.retention.operations import delete_rules, tune_r
 from django_tenantqueue.contrib.retention.control import make_retention_rule
 from django_tenantqueue.contrib.retention.pruning import Pruner
 from django_tenantqueue.contrib.retention.rules import Rule, Rules
-from django_tenantqueue.exceptions import InvalidOption, Permanent, TransitionRefused
+from django_tenantqueue.exceptions import InvalidOption, Permanent, InvalidState
 from django_tenantqueue.models import Change, ConcurrentJobMonitor, Job, MonitorAddition
 from django_tenantqueue.operations import control, history, maintain
 from django_tenantqueue.operations.again import enqueue_again
@@ -288,7 +288,7 @@ def test_retry_is_refused_when_the_arguments_were_removed():
 
     assert control.retry([job_id]) == []
     assert control.find_without_arguments([job_id, other]) == [job_id]
-    with pytest.raises(TransitionRefused, match="were removed by a rule of retention"):
+    with pytest.raises(InvalidState, match="were removed by a rule of retention"):
         enqueue_again(job, (), {})
     done = ACTIONS["retry"].act("default", [job], {})
     assert done.left == {"arguments_removed": 1}
