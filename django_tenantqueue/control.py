@@ -225,7 +225,7 @@ def enqueue_again(
     Another job that has the unique key is returned, with `duplicate` True.
 
     Raises TypeError when the arguments do not fit, UnknownTask, NotAllowed, Permanent (the object
-    of the job is gone), TransitionRefused (its arguments were removed), JobNotFound, and what
+    of the job is gone), InvalidState (its arguments were removed), JobNotFound, and what
     `.delay()` raises.
     """
     if not isinstance(job, Job):
@@ -418,7 +418,7 @@ def erase_tenant(
     """Delete all rows about a tenant; return their numbers by table. It can be repeated.
 
     Its queues are paused and retired first. `stop`: ask running jobs to stop, and wait for their
-    ends for up to `wait_seconds`. Raises TransitionRefused while jobs run, InvalidOption for "".
+    ends for up to `wait_seconds`. Raises InvalidState while jobs run, InvalidOption for "".
     """
     alias = alias_of(using)
     return erasure.erase_tenant(tenant, using=alias, stop=stop, wait_seconds=wait_seconds)

@@ -18,7 +18,7 @@ from django_tenantqueue.exceptions import (
     InvalidOption,
     JobNotFound,
     QueueRetired,
-    TransitionRefused,
+    InvalidState,
     UnknownQueue,
 )
 from django_tenantqueue.models import Change, Session, TaskControl, TenantQueue, Worker
@@ -512,7 +512,7 @@ def test_tenant_is_erased() -> None:
     make_job(make_queue("globex"), state="running")
 
     assert control.erase_tenant("acme")["tenantqueue_job"] == 2
-    with pytest.raises(TransitionRefused):
+    with pytest.raises(InvalidState):
         control.erase_tenant("globex")
 
 

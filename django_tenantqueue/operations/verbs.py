@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db.models import Model
 
-from ..exceptions import InvalidOption, TransitionRefused
+from ..exceptions import InvalidOption, InvalidState
 from ..features import Feature, hooks
 from ..models import ConcurrentJobMonitor, Job, Session, TaskControl, TenantQueue, Worker
 from ..models.worker import Role
@@ -43,7 +43,7 @@ def _retry_monitors(ids: Ids, *, using: str) -> Result:
         try:
             if monitor_control.retry_failed_details(monitor_id, using=using):
                 changed.append(monitor_id)
-        except TransitionRefused:
+        except InvalidState:
             refused[monitor_id] = "it was cancelled: start another monitor"
     return Result.of(ids, changed, refused=refused)
 
