@@ -35,7 +35,7 @@ def is_offered(name: str, caller: Caller) -> bool:
     """Return whether a client may enqueue the task of a name, if there is one."""
     if name == HTTP_JOB:
         return caller.may(ApiToken.Scope.HTTP)
-    return any(fnmatchcase(name, pattern) for pattern in settings_of(ApiSettings).api_tasks)
+    return any(fnmatchcase(name, pattern) for pattern in settings_of(ApiSettings).tasks)
 
 
 def offered_tasks(caller: Caller) -> list[Task[..., Any]]:
@@ -55,7 +55,7 @@ def _task(name: str, caller: Caller) -> Task[..., Any]:
         found = None
     if not isinstance(found, Task):
         raise RequestRefused(
-            422, f"There is no task {name!r} here that TENANTQUEUE['API_TASKS'] has."
+            422, f"There is no task {name!r} here that TENANTQUEUE['API']['TASKS'] has."
         )
     return found
 
