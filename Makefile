@@ -25,15 +25,15 @@ demo: $(VENV)/.demo ## Run the example project on real data; ARGS=--once runs a 
 	@$(PYTHON) -m example_project.demo $(ARGS)
 
 .PHONY: test
-test: $(VENV)/.test $(VENV)/.demo ## Run every test, two files at a time; ARGS go to pytest
+test: $(VENV)/.test $(VENV)/.demo $(VENV)/.lint ## Run every test, two files at a time; ARGS go to pytest
 	@$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
 
 .PHONY: suites
-suites: $(VENV)/.test $(VENV)/.demo ## Run the core's tests without optional apps, and each app's with what it needs; ARGS go to pytest
+suites: $(VENV)/.test $(VENV)/.demo $(VENV)/.lint ## Run the core's tests without optional apps, and each app's with what it needs; ARGS go to pytest
 	@$(PYTHON) -m tests.suites -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
 
 .PHONY: coverage
-coverage: $(VENV)/.test $(VENV)/.demo ## Run every test and show the lines that none of them reached
+coverage: $(VENV)/.test $(VENV)/.demo $(VENV)/.lint ## Run every test and show the lines that none of them reached
 	@$(PYTHON) -m pytest --cov --cov-report=term $(ARGS)
 
 .PHONY: check

@@ -72,7 +72,7 @@ class Places:
 
     def revoke(self, running: RunningJob) -> bool:
         """Take back a job that was not begun; False when it is too late."""
-        if running.started is not None:
+        if running._started is not None:
             return False
         self._waiting.remove(running)
         return True
@@ -85,7 +85,7 @@ class Places:
         now = time.monotonic()
         while self._running and self._running[0][0] <= now:
             ended, running = self._running.popleft()
-            running.ended = ended
+            running._ended = ended
             self._free_since.append(ended)
             self._begin(now)
             self._claim_loop.report(running, Outcome(finished=success(running, None)))
@@ -93,12 +93,12 @@ class Places:
     def _begin(self, now: float) -> None:
         while self._waiting and self._free_since:
             running = self._waiting.popleft()
-            running.started = max(self._free_since.pop(0), running.claimed_at or now)
-            if running.on_begin is not None:
-                running.on_begin()
-            self.begun.append((running.id, running.started))
+            running._started = max(self._free_since.pop(0), running._claimed_at or now)
+            if running._on_begin is not None:
+                running._on_begin()
+            self.begun.append((running.id, running._started))
             # all take equally long, so that they end in the order in which they began
-            self._running.append((running.started + self._seconds, running))
+            self._running.append((running._started + self._seconds, running))
 
 
 @dataclass(frozen=True, slots=True)

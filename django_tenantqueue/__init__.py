@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .calls.call import Call
+    from .calls.option_types import JobOptions, TaskOptions
+    from .calls.task_hooks import TaskHooks
     from .calls.tenant import get_tenant, use_tenant
     from .calls.unique import Unique
     from .contrib.schedules.recurrence import Cron, Every
     from .exceptions import Cancelled, ClaimLost, DuplicateJob, Permanent, Postpone, Retry
-    from .groups import group
+    from .execution.current_job import RunningJob
+    from .groups import Group, group
     from .models import ConcurrentJobMonitor, Job
     from .states import Priority, State
-    from .tasks import Delayable, Task, current_job, delay, task
+    from .tasks import BoundTask, Delayable, Task, adelayed, current_job, delayed, task
 
     def Placeholder(name: str) -> Any:  # noqa: N802 - it stands for an argument of any type
         """See calls.arguments.Placeholder."""
@@ -24,10 +28,14 @@ if TYPE_CHECKING:
 _HOMES = {
     "task": "tasks",
     "Task": "tasks",
-    "delay": "tasks",
+    "BoundTask": "tasks",
+    "adelayed": "tasks",
+    "delayed": "tasks",
     "Delayable": "tasks",
     "current_job": "tasks",
+    "RunningJob": "execution.current_job",
     "group": "groups",
+    "Group": "groups",
     "ConcurrentJobMonitor": "models",
     "Job": "models",
     "Priority": "states",
@@ -38,6 +46,10 @@ _HOMES = {
     "Cancelled": "exceptions",
     "ClaimLost": "exceptions",
     "DuplicateJob": "exceptions",
+    "Call": "calls.call",
+    "JobOptions": "calls.option_types",
+    "TaskOptions": "calls.option_types",
+    "TaskHooks": "calls.task_hooks",
     "Unique": "calls.unique",
     "get_tenant": "calls.tenant",
     "use_tenant": "calls.tenant",
@@ -47,6 +59,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "BoundTask",
+    "Call",
     "Cancelled",
     "ClaimLost",
     "ConcurrentJobMonitor",
@@ -54,17 +68,23 @@ __all__ = [
     "Delayable",
     "DuplicateJob",
     "Every",
+    "Group",
     "Job",
+    "JobOptions",
     "Permanent",
     "Placeholder",
     "Postpone",
     "Priority",
     "Retry",
+    "RunningJob",
     "State",
     "Task",
+    "TaskHooks",
+    "TaskOptions",
     "Unique",
+    "adelayed",
     "current_job",
-    "delay",
+    "delayed",
     "get_tenant",
     "group",
     "task",
@@ -72,13 +92,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        from .calls.foreign import no_such_name
+if not TYPE_CHECKING:  # else every name would exist
 
-        raise no_such_name(__name__, name)
-    return getattr(import_module(f"{__name__}.{home}"), name)
+    def __getattr__(name):
+        home = _HOMES.get(name)
+        if home is None:
+            from .calls.foreign import no_such_name
+
+            raise no_such_name(__name__, name)
+        return getattr(import_module(f"{__name__}.{home}"), name)
 
 
 def __dir__() -> list[str]:

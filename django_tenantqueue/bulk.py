@@ -146,7 +146,7 @@ def _prepared(
     asked = read_filters(using, filters, tenants=tenants)
     if asked.problem:
         raise Permanent(asked.problem)
-    claimed = current_job().claimed
+    claimed = current_job()._claimed
     created = Job.objects.using(using).unfinished().filter(pk=claimed.id)
     return Bulk(
         using=using,

@@ -1,22 +1,32 @@
-"""Every exception of the package, with one base."""
+"""The exceptions of the core, with one base. An app in contrib has its own in its `exceptions`.
+
+Errors that are stored with a job and never raised have their names in stored_error.py.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+_STORED = (
+    "django_tenantqueue.stored_error.{}, a text to compare with job.last_error['class']: it is "
+    "never raised"
+)
+
 ELSEWHERE = {
+    "HardTimeLimitExceeded": _STORED.format("HARD_TIME_LIMIT_EXCEEDED"),
     "Ignore": "Permanent for an error, or return in the task",
     "MaxRetriesExceededError": (
         "current_job, as in if current_job().attempt == current_job().max_attempts, before "
         "raise Retry"
     ),
+    "MemoryLimitExceeded": _STORED.format("MEMORY_LIMIT_EXCEEDED"),
     "Reject": "Permanent, as in raise Permanent('why')",
     "SoftTimeLimitExceeded": "TimeLimitExceeded of django_tenantqueue.exceptions",
     "TimeoutError": "WaitTimeout of django_tenantqueue.exceptions",
+    "WorkerDied": _STORED.format("WORKER_DIED"),
 }
-"""Exceptions of Celery, and what is used here."""
+"""Names that are no exceptions here, most of them Celery's, and what is used in their place."""
 
 if not TYPE_CHECKING:  # else every name would exist
 
@@ -30,17 +40,38 @@ if not TYPE_CHECKING:  # else every name would exist
 class TenantQueueError(Exception):
     """Base of all errors raised by django_tenantqueue."""
 
+    answer: dict[str, Any] | None = None
+    """What an endpoint answered, for errors of HTTP jobs: `Job.errors` keeps it."""
+
 
 class InvalidOption(TenantQueueError, ValueError):
-    """An option of a task, of `.using()` or of a setting is unknown or has a wrong value."""
+    """An option of a task, of `.using()` or of a setting is unknown or has a wrong value.
+
+    `option` is its name and `value` the rejected value, where one option is at fault; else "" and
+    None.
+    """
+
+    def __init__(self, message: str = "", *, option: str = "", value: Any = None) -> None:
+        super().__init__(message)
+        self.option = option
+        self.value = value
 
 
 class UnknownQueue(InvalidOption):
-    """A routing names a queue that does not exist, or `STRICT_QUEUES` does not make it."""
+    """The tenant queue does not exist, and nothing allows to make it. Has `tenant` and `queue`."""
+
+    def __init__(self, message: str = "", *, tenant: str = "", queue: str = "") -> None:
+        super().__init__(message, option="queue", value=queue)
+        self.tenant = tenant
+        self.queue = queue
 
 
 class InvalidArgument(TenantQueueError, ValueError):
-    """An argument of a job cannot be stored as JSON."""
+    """An argument of a job cannot be stored as JSON, or a function got a wrong argument."""
+
+
+class InvalidResult(TenantQueueError, ValueError):
+    """The return value of a task, its statistics or its progress cannot be stored as JSON."""
 
 
 class NotAllowed(TenantQueueError):
@@ -52,21 +83,39 @@ class NotAllowed(TenantQueueError):
 
 
 class UnknownTask(TenantQueueError, LookupError):
-    """No task of that name is registered in this process."""
+    """No task of that `name` is registered in this process."""
+
+    def __init__(self, message: str = "", *, name: str = "") -> None:
+        super().__init__(message)
+        self.name = name
 
 
 class QueueRetired(TenantQueueError):
-    """The tenant queue takes no new jobs."""
+    """The tenant queue takes no new jobs. Has `tenant` and `queue`."""
+
+    def __init__(self, tenant: str, queue: str) -> None:
+        super().__init__(
+            f"queue {queue!r} of tenant {tenant!r} is retired and takes no new jobs: reopen it in "
+            "the admin, or use another queue"
+        )
+        self.tenant = tenant
+        self.queue = queue
+
+    def __reduce__(self) -> tuple[type[QueueRetired], tuple[str, str]]:
+        return type(self), (self.tenant, self.queue)
 
 
 class QueueFull(TenantQueueError):
-    """As many jobs wait in the tenant queue as its `max_waiting` allows: it takes no more now."""
+    """The tenant queue has as many ready jobs as its `max_waiting` allows.
+
+    Has `tenant`, `queue`, `max_waiting`, and `count`, the number of rejected jobs.
+    """
 
     def __init__(self, tenant: str, queue: str, max_waiting: int, count: int = 1) -> None:
         super().__init__(
             f"queue {queue!r} of tenant {tenant!r} is full: with {count} more it would have more "
             f"ready jobs than max_waiting={max_waiting} allows. Enqueue later, or raise "
-            "max_waiting of the queue in the admin or with control.tune_queue()"
+            "max_waiting of the queue in the admin or with control.tune(queue=…, max_waiting=…)"
         )
         self.tenant = tenant
         self.queue = queue
@@ -78,14 +127,17 @@ class QueueFull(TenantQueueError):
 
 
 class DuplicateJob(TenantQueueError):
-    """Another job has the unique key, and the strategy is `raise`.
+    """Another job has the unique `key`, and `on_conflict` is `raise`.
 
     `job_id` is that job's id; None when both are inputs of one bulk call.
     """
 
     def __init__(self, job_id: int | None, key: str = "") -> None:
         whose = "an earlier input of the same call" if job_id is None else f"job {job_id}"
-        super().__init__(f"{whose} has the unique key {key!r}; nothing was enqueued")
+        super().__init__(
+            f"{whose} has the unique key {key!r}; nothing was enqueued. To get that job instead of "
+            "this error, leave out on_conflict='raise'"
+        )
         self.job_id = job_id
         self.key = key
 
@@ -93,40 +145,51 @@ class DuplicateJob(TenantQueueError):
         return type(self), (self.job_id, self.key)
 
 
-class IdempotencyKeyReused(TenantQueueError):
-    """A request of the HTTP API has an `Idempotency-Key` that another request had."""
-
-
-class RequestRefused(TenantQueueError):
-    """A request of an HTTP API is answered with an error: `status` and `detail` say which."""
-
-    def __init__(
-        self, status: int, detail: str = "", headers: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(status, detail)
-        self.status = status
-        self.detail = detail
-        self.headers = dict(headers or {})
-
-
 class JobNotFound(TenantQueueError, LookupError):
-    """No job has that id (any more)."""
+    """There is no job of that id, or its row does not exist any more. Has `job_id`."""
+
+    def __init__(self, message: str = "", *, job_id: int | None = None) -> None:
+        super().__init__(message)
+        self.job_id = job_id
 
 
 class JobReadOnly(TenantQueueError, TypeError):
-    """A Job was saved or deleted through the ORM; changes go through operations."""
+    """A Job was saved or deleted through the ORM; changes go through django_tenantqueue.control."""
 
 
-class TransitionRefused(TenantQueueError):
-    """The job is not in a state from which the wanted change is possible."""
+class InvalidState(TenantQueueError):
+    """A job, monitor or tenant is not in a state from which the wanted change is possible."""
 
 
-class MonitorEnded(TenantQueueError):
-    """The monitor has ended or was cancelled: it takes no more details."""
+class MonitorEnded(InvalidState):
+    """The monitor has ended or was cancelled: it takes no more details. Has `monitor_id`."""
+
+    def __init__(self, monitor_id: int, name: str = "") -> None:
+        super().__init__(
+            f"monitor {monitor_id} ({name!r}) has ended and takes no more details: start another "
+            "one, or start it with keep_open=True and close() it"
+        )
+        self.monitor_id = monitor_id
+        self.name = name
+
+    def __reduce__(self) -> tuple[type[MonitorEnded], tuple[int, str]]:
+        return type(self), (self.monitor_id, self.name)
 
 
 class WaitTimeout(TenantQueueError, TimeoutError):
-    """`Job.wait()` gave up before the job was finished."""
+    """`Job.wait()` gave up before the job had ended. Has `job_id`, and its `state` then."""
+
+    def __init__(self, job_id: int, state: str, seconds: float) -> None:
+        super().__init__(
+            f"job {job_id} is still {state} after {seconds} s: wait longer with timeout=…, or see "
+            "on its page in the admin why it has not ended"
+        )
+        self.job_id = job_id
+        self.state = state
+        self.seconds = seconds
+
+    def __reduce__(self) -> tuple[type[WaitTimeout], tuple[int, str, float]]:
+        return type(self), (self.job_id, self.state, self.seconds)
 
 
 class ClaimLost(TenantQueueError):
@@ -141,34 +204,12 @@ class TimeLimitExceeded(TenantQueueError):
     """Raised inside a task that ran longer than its timeout."""
 
 
-class WorkerDied(TenantQueueError):
-    """The worker process that ran a job died. Never raised: the class of the error kept with it."""
-
-
-class HardTimeLimitExceeded(TenantQueueError):
-    """The worker process was killed since a run passed its hard time limit. Never raised: the class
-    of the error kept with the job."""
-
-
-class MemoryLimitExceeded(TenantQueueError):
-    """The worker process was killed since it took too much memory. Never raised: the class of the
-    error kept with the jobs that may be the reason."""
-
-
 class TransactionLeftOpen(TenantQueueError):
     """A task ended with a transaction or an atomic block open that it had begun."""
 
 
-class DeliveryFailed(TenantQueueError):
-    """A receiver of alerts did not take a message."""
-
-
-class ResultRefused(TenantQueueError):
-    """The return value of a task cannot be stored."""
-
-
 class Unsupported(TenantQueueError):
-    """The database, the server or the open transaction cannot do what is asked of it."""
+    """The database, the server, the open transaction or the installed apps cannot do this."""
 
 
 class Permanent(TenantQueueError):
@@ -179,64 +220,45 @@ class Retry(TenantQueueError):
     """Raise it in a task to run the job again, whatever its `retry_when` says.
 
     `after` is seconds or a timedelta; None takes the task's own backoff. The attempt counts:
-    when it was the last one, the job ends in `error`.
+    when it was the last one, the job ends in `error`. `after_seconds` is the wait in seconds.
     """
 
     def __init__(
         self, message: str = "", *, after: float | timedelta | None = None, **unknown: Any
     ) -> None:
-        if unknown:
-            raise TypeError(
-                f"{type(self).__name__}({next(iter(unknown))}=…): use raise Retry(after=seconds) "
-                "from error; max_attempts of @task limits the attempts"
-            )
-        given: Any = message
-        if isinstance(given, int | float | timedelta):  # it would be a message, and no time
-            raise TypeError(f"{type(self).__name__}({message!r}): use after={message!r}")
         super().__init__(message or "retry asked for by the task")
-        seconds = after.total_seconds() if isinstance(after, timedelta) else after
-        if seconds is not None and not 0 <= seconds < 10 * 365 * 86400:
-            raise InvalidOption(
-                f"Retry(after={after!r}): give seconds or a timedelta between 0 and ten years"
-            )
-        self.after_seconds: float | None = seconds
+        self.after_seconds: float | None = _after_seconds(self, message, after, unknown)
 
 
-class Postpone(Retry):
-    """Raise it in a task to give the job back for `after` seconds. The attempt does not count."""
+class Postpone(TenantQueueError):
+    """Raise it in a task to give the job back for `after` seconds. The attempt does not count.
 
-    def __init__(self, message: str = "", *, after: float | timedelta) -> None:
-        super().__init__(message or "postponed by the task", after=after)
-
-
-class RequestFailed(Retry):
-    """The endpoint of an HTTP job gave no answer, or one that says "later": the job is retried.
-
-    `answer` is kept with the error: the `status` of the HTTP answer and the `message` of its body,
-    "" for none. None: no answer came.
+    It is no Retry: `except Retry` sees the attempts that count, and no others. `after_seconds` is
+    the wait in seconds.
     """
 
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        after: float | timedelta | None = None,
-        answer: dict[str, Any] | None = None,
-    ) -> None:
-        super().__init__(message, after=after)
-        self.answer = answer
+    def __init__(self, message: str = "", *, after: float | timedelta, **unknown: Any) -> None:
+        super().__init__(message or "postponed by the task")
+        self.after_seconds: float = _after_seconds(self, message, after, unknown) or 0.0
 
 
-class RequestRejected(Permanent):
-    """The endpoint of an HTTP job answered that another attempt would not help.
-
-    `answer`: see RequestFailed.
-    """
-
-    def __init__(self, message: str = "", *, answer: dict[str, Any] | None = None) -> None:
-        super().__init__(message)
-        self.answer = answer
-
-
-class AddressRefused(Permanent):
-    """An HTTP job may not call its host, or an address of its host."""
+def _after_seconds(
+    error: Exception, message: object, after: float | timedelta | None, unknown: dict[str, Any]
+) -> float | None:
+    """Return the wait in seconds; None: none was given. Raises TypeError, InvalidOption."""
+    name = type(error).__name__
+    if unknown:
+        raise TypeError(
+            f"{name}({next(iter(unknown))}=…): use raise {name}(after=seconds) from error; "
+            "max_attempts of @task limits the attempts"
+        )
+    if isinstance(message, int | float | timedelta):  # it would be a message, and no time
+        raise TypeError(f"{name}({message!r}): use after={message!r}")
+    seconds = after.total_seconds() if isinstance(after, timedelta) else after
+    if seconds is not None and not 0 <= seconds < 10 * 365 * 86400:
+        raise InvalidOption(
+            f"{name}(after={after!r}): give seconds or a timedelta between 0 and ten years",
+            option="after",
+            value=after,
+        )
+    return seconds

@@ -54,7 +54,7 @@ def hard_limit(running: RunningJob) -> float | None:
 
     A default is not stored with the job, so a changed setting applies to waiting jobs, too.
     """
-    claimed, settings = running.claimed, get_settings()
+    claimed, settings = running._claimed, get_settings()
     if claimed.hard_timeout_seconds is not None:
         return claimed.hard_timeout_seconds
     if claimed.timeout_seconds is None:
@@ -225,7 +225,7 @@ class RemoteExecutor(Executor):
             Claim(
                 one.running.id,
                 self._worker_id,
-                one.running.claimed.claim_seq,
+                one.running._claimed.claim_seq,
                 hard_limit(one.running),
             )
             for one in batch

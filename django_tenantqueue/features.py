@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from datetime import datetime
 
+    from django.core.management.base import BaseCommand
     from django.db.models import Model
     from django.http import HttpRequest
     from django.urls import URLPattern
@@ -229,8 +230,8 @@ class Feature:
     def adopt(self, target: object, options: Mapping[str, Any]) -> RegisteredTask | None:
         """Return the task that stands for a task of another system; None: `target` is none.
 
-        `options`: those of @task. Called by @task and delay() for what is neither a plain function
-        nor a task of ours. Example: contrib.celery.
+        `options`: those of @task. Called by @task and delayed() for what is neither a plain
+        function nor a task of ours. Example: contrib.celery.
         """
         return None
 
@@ -304,10 +305,20 @@ class Feature:
 
     # operators
 
+    def commands(self) -> Mapping[str, type[BaseCommand]]:
+        """Return subcommands of `manage.py tenantqueue` by their names.
+
+        A name is a verb, or a noun and a verb.
+        `help` of such a class is its line in the list. Classes that inherit from
+        `management.subcommand.Subcommand` name the user of the shell in the list of changes.
+        Example: contrib.schedules (`schedules list`).
+        """
+        return {}
+
     def conditions(self) -> Iterable[Condition]:
         """Return what may be wrong. They follow those of the core.
 
-        `queuestatus`, the first page of the admin and the metrics look whether they hold.
+        `tenantqueue status`, the first page of the admin and the metrics look whether they hold.
         Example: contrib.routing.
         """
         return ()
@@ -339,6 +350,15 @@ class Feature:
         """Return the values of `Condition.where` that are the app's own, each with its model.
 
         The admin has a list of it. Example: contrib.schedules.
+        """
+        return {}
+
+    def operations(self) -> Mapping[type[Model], Mapping[str, Callable[..., Collection[int]]]]:
+        """Return what the verbs of `control` do with rows of the app's models.
+
+        For each model its verbs, such as `pause` or `delete`, with functions that get the ids of
+        rows that exist, and the keyword `using`; for `tune` also the columns. They return the ids
+        of those that they changed, and record it. Example: contrib.schedules.
         """
         return {}
 

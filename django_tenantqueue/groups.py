@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Never
-
-from asgiref.sync import sync_to_async
+from typing import TYPE_CHECKING, Any, Never, Unpack
 
 from .calls import foreign
-from .calls.call import read_calls
+from .calls.call import CallLike, read_calls
+from .calls.option_types import GroupOptions
 from .calls.options import NAMES, unknown_option
+from .coroutines import twin
 from .exceptions import InvalidArgument, InvalidOption
 from .models import ConcurrentJobMonitor
 from .operations.monitors import start
@@ -41,16 +41,16 @@ class Group:
     calls: Any
     options: dict[str, Any] = field(default_factory=dict)
 
-    def using(self, **options: Any) -> Group:
+    def using(self, **options: Unpack[GroupOptions]) -> Group:
         """Return the same with options of its monitor.
 
         name (what operators read; the name of the first task by default), tenant, queue, priority,
         session, created_by, parallel, interval, stop_after_failures. Raises InvalidOption.
         """
-        for name in options:
+        for name, value in options.items():
             if name in _LATER:
                 raise InvalidOption(
-                    f"{name}={options[name]!r}: the jobs of a group start at once. To start them "
+                    f"{name}={value!r}: the jobs of a group start at once. To start them "
                     "later, enqueue a task with run_at=… that enqueues the group"
                 )
             if name in _AT_THE_END:
@@ -66,7 +66,7 @@ class Group:
                 raise unknown_option(name, DEFAULTS)
         return Group(self.calls, {**self.options, **options})
 
-    def delay(self, *more: Never, on_done: Any = None) -> ConcurrentJobMonitor:
+    def delay(self, *more: Never, on_done: CallLike | None = None) -> ConcurrentJobMonitor:
         """Enqueue the calls as details of a monitor in the current transaction; return it.
 
         `on_done`: a call that is enqueued once, when all have ended, in whatever states. It reads
@@ -86,33 +86,31 @@ class Group:
         name = name[:longest] if isinstance(name, str) else name  # start() refuses others
         return start(name, details, changes, on_done=on_done, keep_open=False, **options)
 
-    def call(self) -> Never:
-        """Raise InvalidArgument: a group is not what follows a job, nor part of another group."""
-        raise InvalidArgument(
-            "a group that follows a job, or is in another group, is started by a task: give the "
-            "call of a task that runs group([…]).delay()"
-        )
-
-    def __or__(self, other: object) -> Never:
-        """Raise TypeError: a group is not piped."""
-        raise TypeError(f"a group is not joined by |: use {foreign.DONE}")
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Never:
-        """Raise TypeError: a group is enqueued by delay()."""
-        raise TypeError("a group is not called: group([task.call(1), …]).delay(on_done=…)")
+    adelay = twin(delay)
 
     if not TYPE_CHECKING:  # else every attribute would exist
+
+        def call(self):
+            """Raise InvalidArgument: a group follows no job, and is no part of another group."""
+            raise InvalidArgument(
+                "a group that follows a job, or is in another group, is started by a task: give "
+                "the call of a task that runs group([…]).delay()"
+            )
+
+        def __or__(self, other):
+            """Raise TypeError: a group is not piped."""
+            raise TypeError(f"a group is not joined by |: use {foreign.DONE}")
+
+        def __call__(self, *args, **kwargs):
+            """Raise TypeError: a group is enqueued by delay()."""
+            raise TypeError("a group is not called: group([task.call(1), …]).delay(on_done=…)")
 
         def __getattr__(self, name):
             """Say what is used here in place of a method that groups elsewhere have."""
             raise foreign.unknown_attribute(self, name, foreign.GROUP)
 
-    async def adelay(self, *more: Never, on_done: Any = None) -> ConcurrentJobMonitor:
-        """See delay()."""
-        return await sync_to_async(self.delay)(*more, on_done=on_done)
 
-
-def group(calls: Iterable[Any] | Any, /, *more: Never) -> Group:
+def group(calls: Iterable[CallLike] | CallLike, /, *more: Never) -> Group:
     """Return calls that are enqueued together: `group([a.call(1), b.call(2)]).delay(on_done=c)`.
 
     `calls`: what the details of a monitor may be, also a generator or `(queryset, "method")`.

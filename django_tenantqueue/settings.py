@@ -221,7 +221,7 @@ class Settings:
     # Calls and runs
 
     callables: tuple[str, ...] = ()
-    """Dotted names that `delay()` and schedules may run besides tasks. `*` stands for any text. A
+    """Dotted names that `delayed()` and schedules may run besides tasks. `*` stands for any text. A
     pattern with `*` does not allow what a module has imported: the name under which the callable is
     defined must match an entry, too. A name without `*` allows exactly that one, wherever it is
     defined.

@@ -1,10 +1,14 @@
 """Signals. They announce; nothing in the package acts on them.
 
-All are sent in the process that ran the job, outside any transaction of ours:
+`sender` is the task; None for a job of a method or of a function that CALLABLES lists, or of a task
+that this process does not know. `name` is `Job.name`.
 
-- `job_started(sender=task name, job_id, attempt)`
-- `job_finished(sender=task name, job_id, state)`: the worker is about to store a final state
-- `job_retried(sender=task name, job_id, attempt, error)`: it will run again
+- `job_enqueued(sender, name, job_id, tenant, queue)`: after the INSERT, in the caller's transaction
+- `job_started(sender, name, job_id, attempt)`: before each run
+- `job_finished(sender, name, job_id, state, error)`: the worker is about to store a final state
+- `job_retried(sender, name, job_id, attempt, error)`: it will run again
+
+The last three are sent in the process that runs the job, outside any transaction of ours.
 """
 
 from __future__ import annotations
@@ -13,39 +17,31 @@ from typing import TYPE_CHECKING, Any
 
 from django.dispatch import Signal
 
+from .exceptions import InvalidOption
+
 
 class TaskSignal(Signal):
-    """A signal whose senders are names of tasks. A receiver may name the task itself, too.
-
-    Django compares senders by identity, and the name of a job that runs comes from the database.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._names: dict[str, str] = {}
+    """A signal whose senders are tasks."""
 
     def connect(
         self, receiver: Any, sender: Any = None, weak: bool = True, dispatch_uid: Any = None
     ) -> None:
-        """Connect a receiver to the jobs of a task, or of all."""
-        name = getattr(sender, "name", sender)
-        super().connect(receiver, self._names.setdefault(name, name), weak, dispatch_uid)
+        """Connect a receiver to the jobs of a task, or of all.
 
-    def disconnect(
-        self, receiver: Any = None, sender: Any = None, dispatch_uid: Any = None
-    ) -> bool:
-        """Disconnect a receiver."""
-        return super().disconnect(receiver, self._known(sender), dispatch_uid)
-
-    def send_robust(self, sender: Any, **named: Any) -> Any:
-        """Call the receivers of a task."""
-        return super().send_robust(self._known(sender), **named)
-
-    def _known(self, sender: Any) -> Any:
-        name = getattr(sender, "name", sender)
-        return self._names.get(name, name)
+        Raises InvalidOption for another sender, such as the name of a task: Django compares senders
+        by identity, so the receiver would never be called.
+        """
+        if sender is not None and not hasattr(sender, "source"):
+            raise InvalidOption(
+                f"sender={sender!r}: it must be a task made by @task, as in sender=report. For the "
+                "jobs of other callables, leave sender out and compare the argument `name`",
+                option="sender",
+                value=sender,
+            )
+        super().connect(receiver, sender, weak, dispatch_uid)
 
 
+job_enqueued = TaskSignal()
 job_started = TaskSignal()
 job_finished = TaskSignal()
 job_retried = TaskSignal()
@@ -55,9 +51,9 @@ _FINISHED = "job_finished of django_tenantqueue.signals, with state"
 _WRAPPERS = "the setting WRAPPERS"
 
 ELSEWHERE = {
-    "after_task_publish": "the hook enqueue(job) of @task(hooks=…)",
+    "after_task_publish": "job_enqueued of django_tenantqueue.signals",
     "before_task_publish": f"{_CONTEXT}, or the hook enqueue(job) of @task(hooks=…)",
-    "task_failure": f"{_FINISHED} 'error'; the exception passes through {_WRAPPERS}",
+    "task_failure": f"{_FINISHED} 'error' and the exception as error",
     "task_postrun": f"{_WRAPPERS}, for code around each run",
     "task_prerun": f"job_started of django_tenantqueue.signals, or {_WRAPPERS}",
     "task_retry": "job_retried of django_tenantqueue.signals",

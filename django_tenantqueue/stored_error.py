@@ -8,9 +8,16 @@ from typing import Any
 from django.utils import timezone
 
 from .conf import get_settings
-from .exceptions import RequestFailed, RequestRejected
+from .exceptions import TenantQueueError
 from .text import clean_text
 
+WORKER_DIED = "django_tenantqueue.exceptions.WorkerDied"
+"""The `class` of the error when the worker process died during the run."""
+HARD_TIME_LIMIT_EXCEEDED = "django_tenantqueue.exceptions.HardTimeLimitExceeded"
+"""The same when it was killed because a run exceeded its hard time limit."""
+MEMORY_LIMIT_EXCEEDED = "django_tenantqueue.exceptions.MemoryLimitExceeded"
+"""The same when it was killed because it used too much memory: of the jobs that may be the reason.
+"""
 
 def stored_error(
     kind: type[BaseException] | str,
@@ -57,7 +64,7 @@ def describe_error(
         )
     except BaseException:  # noqa: BLE001 - the same
         trace = ""
-    answer = error.answer if isinstance(error, RequestFailed | RequestRejected) else None
+    answer = error.answer if isinstance(error, TenantQueueError) else None
     return stored_error(name, message, attempt=attempt, trace=trace, seconds=seconds, answer=answer)
 
 

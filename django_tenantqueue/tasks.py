@@ -1,14 +1,24 @@
-"""`@task`, `delay()` and `Delayable`: how users' code becomes jobs."""
+"""`@task`, `delayed()` and `Delayable`: how users' code becomes jobs."""
 
 from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Never,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from asgiref.sync import sync_to_async
 from django.core.signing import BadSignature, Signer
@@ -22,12 +32,17 @@ from .calls.options import (
     check_seconds,
     explained,
 )
-from .calls.secret_option import read_secret
-from .calls.sources import INTERNAL, DelayableMark, Source
-from .calls.task_options import (
+from .calls.option_types import (
     Backoff,
+    JobOptions,
     RetryWhen,
     Seconds,
+    TaskOptions,
+)
+from .calls.secret_option import read_secret
+from .calls.sources import INTERNAL, DelayableMark, Source
+from .calls.task_hooks import TaskHooks
+from .calls.task_options import (
     positional_range,
     read_backoff,
     read_hooks,
@@ -36,6 +51,7 @@ from .calls.task_options import (
     readers_of,
 )
 from .conf import get_settings
+from .coroutines import twin
 from .exceptions import InvalidArgument, InvalidOption, Permanent
 from .execution import eager
 from .execution.current_job import current_job
@@ -43,10 +59,19 @@ from .execution.outcome import backoff_seconds
 from .models import Job
 from .operations import enqueue as operations
 
-__all__ = ["BoundTask", "Delayable", "Task", "current_job", "delay", "task"]
+__all__ = ["BoundTask", "Delayable", "Task", "adelayed", "current_job", "delayed", "task"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
+One = TypeVar("One", contravariant=True)
+
+
+class _TakesOne(Protocol[One]):
+    """A task that can be called with one argument."""
+
+    def delay(self, argument: One, /) -> Job:
+        """Enqueue it."""
 
 
 class _KnowsOtherNames:
@@ -69,14 +94,14 @@ class BoundTask(_KnowsOtherNames, Generic[P]):
         self._task = made_by
         self._options = options
 
-    def using(self, **options: Any) -> BoundTask[P]:
+    def using(self, **options: Unpack[JobOptions]) -> BoundTask[P]:
         """Return the same with further options."""
         return BoundTask(self._task, merged(self._options, options))
 
     def delay(self, *args: P.args, **kwargs: P.kwargs) -> Job:
         """Enqueue a job in the current transaction and return it."""
         made_by = self._task
-        made_by.check_arguments(args, kwargs)
+        made_by._check_arguments(args, kwargs)
         if get_settings().eager:
             return eager.run_now(made_by.source, self._options, args, kwargs)
         return operations.enqueue(made_by.source, self._options, args, kwargs, task=made_by)
@@ -87,9 +112,15 @@ class BoundTask(_KnowsOtherNames, Generic[P]):
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call:
         """Return a description of the call, for a detail of a monitor; nothing is enqueued."""
-        self._task.check_arguments(args, kwargs)
+        self._task._check_arguments(args, kwargs)
         return Call(self._task.source, self._options, args, kwargs)
 
+    @overload
+    def enqueue_many(
+        self: _TakesOne[T], calls: Iterable[T | tuple[Any, ...] | dict[str, Any]]
+    ) -> list[int]: ...
+    @overload
+    def enqueue_many(self, calls: Iterable[tuple[Any, ...] | dict[str, Any]]) -> list[int]: ...
     def enqueue_many(self, calls: Iterable[Any]) -> list[int]:
         """Enqueue a job for each call and return their ids, in order.
 
@@ -99,13 +130,21 @@ class BoundTask(_KnowsOtherNames, Generic[P]):
         made_by = self._task
         if get_settings().eager:
             return [
-                eager.run_now(made_by.source, self._options, *made_by.as_call(call)).id
+                eager.run_now(made_by.source, self._options, *made_by._as_call(call)).id
                 for call in calls
             ]
         return operations.enqueue_many(
-            made_by.source, self._options, (made_by.as_call(call) for call in calls)
+            made_by.source, self._options, (made_by._as_call(call) for call in calls)
         )
 
+    @overload
+    async def aenqueue_many(
+        self: _TakesOne[T], calls: Iterable[T | tuple[Any, ...] | dict[str, Any]]
+    ) -> list[int]: ...
+    @overload
+    async def aenqueue_many(
+        self, calls: Iterable[tuple[Any, ...] | dict[str, Any]]
+    ) -> list[int]: ...
     async def aenqueue_many(self, calls: Iterable[Any]) -> list[int]:
         """See enqueue_many()."""
         return await sync_to_async(self.enqueue_many)(calls)
@@ -125,7 +164,7 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         backoff: Backoff | None = None,
         backoff_max: Seconds | None = None,
         atomic: bool = False,
-        hooks: object | None = None,
+        hooks: TaskHooks | None = None,
         secret: bool | str | Sequence[str] | None = None,
         max_per_second: float | None = None,
         burst: int | None = None,
@@ -178,14 +217,14 @@ class Task(_KnowsOtherNames, Generic[P, R]):
     def __repr__(self) -> str:
         return f"<Task {self.name}>"
 
-    def using(self, **options: Any) -> BoundTask[P]:
+    def using(self, **options: Unpack[JobOptions]) -> BoundTask[P]:
         """Return the task with options for the jobs it makes.
 
         tenant, queue, priority, run_at and expires_at (an aware datetime, or a timedelta or
         seconds from now), max_attempts, timeout and hard_timeout (seconds or a timedelta), labels,
         created_by, session, on_wait ("block" or "skip"), on_failure ("continue" or "halt"), user,
-        unique (a Unique), callback_url, executor (a name of TENANTQUEUE["EXECUTORS"]: the job goes
-        into a queue of it). Raises InvalidOption.
+        unique (a Unique), then and on_end (a call or a list of calls), callback_url, executor (a
+        name of TENANTQUEUE["EXECUTORS"]: the job goes into a queue of it). Raises InvalidOption.
         """
         return BoundTask(self, merged(self.options, options))
 
@@ -199,18 +238,32 @@ class Task(_KnowsOtherNames, Generic[P, R]):
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call:
         """Return a description of the call. See BoundTask.call()."""
-        self.check_arguments(args, kwargs)
+        self._check_arguments(args, kwargs)
         return Call(self.source, self.options, args, kwargs)
 
+    @overload
+    def enqueue_many(
+        self: _TakesOne[T], calls: Iterable[T | tuple[Any, ...] | dict[str, Any]]
+    ) -> list[int]: ...
+    @overload
+    def enqueue_many(self, calls: Iterable[tuple[Any, ...] | dict[str, Any]]) -> list[int]: ...
     def enqueue_many(self, calls: Iterable[Any]) -> list[int]:
         """Enqueue a job for each call. See BoundTask.enqueue_many()."""
         return BoundTask(self, self.options).enqueue_many(calls)
 
+    @overload
+    async def aenqueue_many(
+        self: _TakesOne[T], calls: Iterable[T | tuple[Any, ...] | dict[str, Any]]
+    ) -> list[int]: ...
+    @overload
+    async def aenqueue_many(
+        self, calls: Iterable[tuple[Any, ...] | dict[str, Any]]
+    ) -> list[int]: ...
     async def aenqueue_many(self, calls: Iterable[Any]) -> list[int]:
         """See enqueue_many()."""
         return await BoundTask(self, self.options).aenqueue_many(calls)
 
-    def check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def _check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Raise TypeError now, not in the worker, when the arguments do not fit the function."""
         if not kwargs and len(args) in self._positional:
             return
@@ -219,10 +272,10 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         except TypeError as error:
             raise TypeError(f"{self.name}: {error}") from None
 
-    def check_arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """See check_call(). The error says where an option belongs that stands among them."""
+    def _check_arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """See _check_call(). The error says where an option belongs that stands among them."""
         try:
-            self.check_call(args, kwargs)
+            self._check_call(args, kwargs)
         except TypeError as error:
             if next(iter(inspect.signature(self.func).parameters), "") == "self":
                 raise TypeError(
@@ -231,18 +284,18 @@ class Task(_KnowsOtherNames, Generic[P, R]):
             using = f"{self.func.__name__}.using({{}}).delay(…)"
             raise explained(error, self.func, kwargs, using) from None
 
-    def as_call(self, call: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _as_call(self, call: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return (args, kwargs) of an element given to enqueue_many()."""
         if isinstance(call, tuple):
-            self.check_call(call, {})
+            self._check_call(call, {})
             return call, {}
         if isinstance(call, dict):
-            self.check_call((), call)
+            self._check_call((), call)
             return (), call
-        self.check_call((call,), {})
+        self._check_call((call,), {})
         return (call,), {}
 
-    def wants_retry(self, error: BaseException) -> bool:
+    def _wants_retry(self, error: BaseException) -> bool:
         """Whether to retry a run that raised `error`."""
         if self.retry_when is None:
             return True
@@ -250,7 +303,7 @@ class Task(_KnowsOtherNames, Generic[P, R]):
             return isinstance(error, self.retry_when)
         return bool(self.retry_when(error))
 
-    def backoff_seconds(self, attempt: int, error: BaseException) -> float | None:
+    def _backoff_seconds(self, attempt: int, error: BaseException) -> float | None:
         """Seconds before the next attempt by the task's own rule; None when it has none."""
         if self.backoff is None and self.backoff_max is None:
             return None
@@ -301,17 +354,7 @@ def _as_seconds(value: Seconds) -> float:
 @overload
 def task(func: Callable[P, R], /) -> Task[P, R]: ...
 @overload
-def task(
-    *,
-    name: str | None = None,
-    retry_when: RetryWhen | type[BaseException] | None = None,
-    backoff: Backoff | None = None,
-    backoff_max: Seconds | None = None,
-    atomic: bool = False,
-    hooks: object | None = None,
-    secret: bool | str | Sequence[str] | None = None,
-    **options: Any,
-) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+def task(**options: Unpack[TaskOptions]) -> Callable[[Callable[P, R]], Task[P, R]]: ...
 def task(func: Callable[P, R] | None = None, /, **options: Any) -> Any:
     """Make a function a task: `@task` or `@task(queue="reports", max_attempts=3, …)`.
 
@@ -323,17 +366,20 @@ def task(func: Callable[P, R] | None = None, /, **options: Any) -> Any:
       (attempt, error) -> seconds; a timedelta is as good as seconds
     - `backoff_max`: the longest of these waits; default: the setting BACKOFF_MAX
     - `atomic`: the task's database writes and its success commit in one transaction
-    - `hooks`: an object with any of the methods enqueue(job), before(job), success(job, result),
-      error(job, error), failure(job), after(job)
+    - `hooks`: an object whose class inherits from TaskHooks
     - `executor`: a name of TENANTQUEUE["EXECUTORS"]; the jobs go into a queue of it
     - `secret`: names of parameters whose values are masked wherever jobs are shown; True masks all
       arguments and the result
+    - `schedule`: a cron expression, a Cron or an Every, when a job is enqueued by itself
+    - `max_per_second`, `burst`: the rate of the task, of all tenants together
 
     Raises InvalidOption.
     """
     if func is not None:
         if not callable(func):
-            raise InvalidOption(f"@task({func!r}): options must be named")
+            raise InvalidOption(
+                f"@task({func!r}): options must be named, as in @task(queue='mail')"
+            )
         return sources.adopted(func, {}) or Task(func)
 
     def wrap(inner: Callable[P, R]) -> Any:
@@ -348,7 +394,7 @@ def _enqueue(
     try:
         source.check_call(args, kwargs)
     except TypeError as error:
-        raise explained(error, source.func, kwargs, "delay(…, {})") from None
+        raise explained(error, source.func, kwargs, "delayed(…, {})") from None
     if get_settings().eager:
         return eager.run_now(source, options, args, kwargs)
     return operations.enqueue(source, options, args, kwargs)
@@ -363,7 +409,9 @@ class _Delayed:
         self._target = target
         self._options = options
 
-    def __call__(self, **options: Any) -> _Delayed:
+    def __call__(self, *more: Never, **options: Unpack[JobOptions]) -> _Delayed:
+        if more:
+            raise _only_options(".delay()", "instance.delay(queue=…).method(1, 2)")
         return _Delayed(self._target, merged(self._options, options))
 
     def __getattr__(self, method: str) -> Callable[..., Job]:
@@ -377,6 +425,21 @@ class _Delayed:
         return enqueue_call
 
 
+class _AsyncDelayed:
+    """The same for coroutines: the call is awaited."""
+
+    __slots__ = ("_delayed",)
+
+    def __init__(self, delayed: _Delayed) -> None:
+        self._delayed = delayed
+
+    def __call__(self, **options: Any) -> _AsyncDelayed:
+        return _AsyncDelayed(self._delayed(**options))
+
+    def __getattr__(self, method: str) -> Callable[..., Coroutine[Any, Any, Job]]:
+        return twin(getattr(self._delayed, method))
+
+
 class _DelayDescriptor:
     """Gives `Device.delay` and `device.delay` the class or instance they are read from."""
 
@@ -384,24 +447,51 @@ class _DelayDescriptor:
         return _Delayed(owner if instance is None else instance, Options())
 
 
+class _AsyncDelayDescriptor:
+    """The same for coroutines."""
+
+    def __get__(self, instance: Any, owner: type) -> _AsyncDelayed:
+        return _AsyncDelayed(_Delayed(owner if instance is None else instance, Options()))
+
+
 class Delayable(DelayableMark):
     """Mixin for models and classes: `device.delay.export(…)`, `Device.delay(queue="x").sync()`.
+
+    Coroutines use `await device.adelay.export(…)`.
 
     Its subclasses may be run by name without being listed in TENANTQUEUE["CALLABLES"].
     """
 
     delay = _DelayDescriptor()
+    adelay = _AsyncDelayDescriptor()
 
 
-def delay(target: Any, **options: Any) -> Any:
-    """Return a stand-in for `target` that enqueues what is called on it.
+def _only_options(what: str, form: str) -> InvalidArgument:
+    return InvalidArgument(f"{what} takes options by name, and no arguments: {form}")
 
-    `delay(report, tenant="acme").execute("pdf")` for a model instance or a class;
-    `delay(function)(argument)` for a function listed in TENANTQUEUE["CALLABLES"], or a task, also
+
+@overload
+def delayed(target: type[Any], /, **options: Unpack[JobOptions]) -> _Delayed: ...
+@overload
+def delayed(  # type: ignore[overload-overlap]
+    target: Callable[P, Any], /, **options: Unpack[JobOptions]
+) -> Callable[P, Job]: ...
+@overload
+def delayed(target: object, /, **options: Unpack[JobOptions]) -> _Delayed: ...
+def delayed(target: Any, /, *more: Any, **options: Any) -> Any:
+    """Return a stand-in for `target`: what is called on it is enqueued.
+
+    `delayed(report, tenant="acme").execute("pdf")` for a model instance or a class;
+    `delayed(function)(argument)` for a function listed in TENANTQUEUE["CALLABLES"], or a task, also
     one of Celery's.
 
     Raises InvalidOption, InvalidArgument, NotAllowed.
     """
+    if more:
+        raise _only_options(
+            "delayed()",
+            "delayed(function, queue=…)(1, 2) or delayed(instance, queue=…).method(1, 2)",
+        )
     if isinstance(target, Task):
         return target.using(**options).delay
     adopted: Any = sources.adopted(target, {})
@@ -420,3 +510,17 @@ def delay(target: Any, **options: Any) -> Any:
             f"{target!r} cannot be delayed: use a saved model instance, a class, or a function"
         )
     return _Delayed(target, chosen)
+
+
+@overload
+def adelayed(target: type[Any], /, **options: Unpack[JobOptions]) -> _AsyncDelayed: ...
+@overload
+def adelayed(  # type: ignore[overload-overlap]
+    target: Callable[P, Any], /, **options: Unpack[JobOptions]
+) -> Callable[P, Coroutine[Any, Any, Job]]: ...
+@overload
+def adelayed(target: object, /, **options: Unpack[JobOptions]) -> _AsyncDelayed: ...
+def adelayed(target: Any, /, **options: Any) -> Any:
+    """See delayed(): the call is awaited, as in `await adelayed(report).execute("pdf")`."""
+    standin: Any = delayed(target, **options)
+    return _AsyncDelayed(standin) if isinstance(standin, _Delayed) else twin(standin)

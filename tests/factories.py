@@ -13,7 +13,17 @@ import psycopg
 from django.db import connection
 from django.utils import timezone
 
-from django_tenantqueue.models import Change, Duty, Figure, Job, QueueRate, TenantQueue, Worker
+from django_tenantqueue import control
+from django_tenantqueue.models import (
+    Change,
+    Duty,
+    Figure,
+    Job,
+    QueueRate,
+    TaskControl,
+    TenantQueue,
+    Worker,
+)
 from django_tenantqueue.operations.claim import Claimer, Filters, Verdict
 from django_tenantqueue.operations.surveys import MOST_PLACES
 from django_tenantqueue.queries import claim as queries
@@ -38,6 +48,24 @@ def make_queue(tenant: str | None = None, name: str = "default", **columns: Any)
     if tenant is None:
         tenant = f"tenant-{next(_numbers)}"
     return TenantQueue.objects.create(tenant=tenant, name=name, **columns)
+
+
+def pause_task(task: Any, *, allow_unknown: bool = False) -> TaskControl:
+    """Pause a task and return its control."""
+    control.pause(task=task, allow_unknown=allow_unknown)
+    return TaskControl.objects.get(name=getattr(task, "name", task))
+
+
+def resume_task(task: Any) -> TaskControl | None:
+    """Resume a task and return its control; None: it was not paused."""
+    result = control.resume(task=task)
+    return TaskControl.objects.filter(pk__in=result.changed).first()
+
+
+def cap_task(task: Any, num_slots: Any, *, allow_unknown: bool = False) -> TaskControl:
+    """Let so many jobs of a task run at once, and return its control."""
+    control.tune(task=task, num_slots=num_slots, allow_unknown=allow_unknown)
+    return TaskControl.objects.get(name=getattr(task, "name", task))
 
 
 def make_jobs(

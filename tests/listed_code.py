@@ -8,7 +8,7 @@ from functools import partial, wraps
 from typing import Any
 
 from django_tenantqueue import bulk
-from django_tenantqueue.management.commands import bulkjobs
+from django_tenantqueue.management.subcommands import bulk as command
 from django_tenantqueue.operations import control
 from tests.testapp.models import Plain
 
@@ -81,7 +81,7 @@ machine = Machine()
 start = machine.start
 
 
-class Purge(bulkjobs.Command):
+class Purge(command.Bulk):
     """A command of a project that inherits one of the package."""
 
 

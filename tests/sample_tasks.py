@@ -10,14 +10,14 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.db import connection
 
-from django_tenantqueue import Permanent, Retry, current_job, get_tenant, task
+from django_tenantqueue import Permanent, Retry, TaskHooks, current_job, get_tenant, task
 from tests.testapp.tasks import noop
 
 calls: list[Any] = []
 """What the tasks here were called with; a test that looks empties it first."""
 
 
-class Noting:
+class Noting(TaskHooks):
     """Hooks that note their calls."""
 
     def enqueue(self, job: Any) -> None:
@@ -29,7 +29,7 @@ class Noting:
     def success(self, job: Any, result: Any) -> None:
         calls.append(("success", job.id, result))
 
-    def error(self, job: Any, error: BaseException) -> None:
+    def attempt_failed(self, job: Any, error: BaseException) -> None:
         calls.append(("error", job.id, type(error)))
 
     def failure(self, job: Any) -> None:
@@ -39,13 +39,14 @@ class Noting:
         calls.append(("after", job.id))
 
 
-class Broken:
+class Broken(TaskHooks):
     """Hooks that fail after the run."""
 
     def success(self, job: Any, result: Any) -> None:
         raise ZeroDivisionError("hook")
 
-    after = success
+    def after(self, job: Any) -> None:
+        raise ZeroDivisionError("hook")
 
 
 @task(hooks=Noting(), max_attempts=2, backoff=0.0)

@@ -354,4 +354,4 @@ def test_transaction_pooler_is_found_when_it_is_not_declared(monkeypatch):
     with override_settings(TENANTQUEUE={"POOLER": True}):
         assert found(checks.check_database, databases=["default"]) == []
     with pytest.raises(CommandError, match="POOLER"):
-        call_command("runworker", burst=True)
+        call_command("runworker", until_empty=True)

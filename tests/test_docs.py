@@ -17,30 +17,46 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from django.core.management import get_commands, load_command_class
-from django.core.management.base import BaseCommand
 from django.dispatch import Signal
 
 import django_tenantqueue
-from django_tenantqueue import conf, exceptions, pytest_plugin, signals, states, tasks, testing
+from django_tenantqueue import (
+    conf,
+    control,
+    exceptions,
+    pytest_plugin,
+    reports,
+    signals,
+    states,
+    stored_error,
+    tasks,
+    testing,
+)
 from django_tenantqueue.calls.options import NAMES, OF_TASKS
+from django_tenantqueue.calls.task_hooks import HOOKS
 from django_tenantqueue.conf import read_settings
+from django_tenantqueue.contrib.alerts import control as alerts_control
 from django_tenantqueue.contrib.alerts import services as alert_rules
 from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
+from django_tenantqueue.contrib.api import control as api_control
 from django_tenantqueue.contrib.api import tokens
 from django_tenantqueue.contrib.api.models import ApiToken, IdempotencyKey
 from django_tenantqueue.contrib.celery import executor
 from django_tenantqueue.contrib.django_tasks import backend
 from django_tenantqueue.contrib.fireworq.models import FireworqQueue
 from django_tenantqueue.contrib.prometheus.models import FigureTotal
+from django_tenantqueue.contrib.retention import control as retention_control
 from django_tenantqueue.contrib.retention import operations as retention_rules
 from django_tenantqueue.contrib.retention.models import RetentionRule
+from django_tenantqueue.contrib.routing import control as routing_control
 from django_tenantqueue.contrib.routing import services as routing
 from django_tenantqueue.contrib.routing.models import Routing
+from django_tenantqueue.contrib.schedules import control as schedules_control
 from django_tenantqueue.contrib.schedules import services as schedules
 from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.groups import DEFAULTS
+from django_tenantqueue.management.commands.tenantqueue import subcommands
 from django_tenantqueue.models import (
     Change,
     ConcurrentJobMonitor,
@@ -57,15 +73,14 @@ from django_tenantqueue.models import (
     Worker,
 )
 from django_tenantqueue.models.job_query import JobQuerySet
+from django_tenantqueue.operations import control as queue_control
 from django_tenantqueue.operations import (
-    actor,
-    control,
+    job_verbs,
     maintain,
     monitor_control,
+    sessions,
     task_control,
-    worker_control,
 )
-from django_tenantqueue.status import changes, workers
 from django_tenantqueue.web.views import describe_job
 
 NEEDS = "alerts api celery fireworq http prometheus retention routing schedules"
@@ -83,6 +98,25 @@ PAGES = sorted(
 )
 
 
+MAKERS = (
+    alerts_control,
+    api_control,
+    retention_control,
+    routing_control,
+    schedules_control,
+)
+TUNABLE = (
+    alert_rules.TUNABLE,
+    job_verbs.TUNABLE,
+    monitor_control.TUNABLE,
+    queue_control.TUNABLE,
+    retention_rules.TUNABLE,
+    routing.TUNABLE,
+    schedules.TUNABLE,
+    sessions.TUNABLE,
+    task_control.TUNABLE,
+    tokens.TUNABLE,
+)
 sys.path.insert(0, str(DOCS / "_ext"))
 from_code = importlib.import_module("from_code")
 sys.path.pop(0)
@@ -165,33 +199,40 @@ def test_every_command_and_option_is_documented(name: str) -> None:
     own = text_of("reference/runworker.md")
     text = own if name == "runworker" else _section("reference/commands.md", name)
     options = from_code.command_options(name)
-    assert "--database" in options or name == "celeryreport"  # which reads code
-    for action in own_actions(name):
+    assert "--database" in options or name == "celery-report"  # which reads code
+    for action in from_code.own_actions(name):
         assert action.help not in (None, "", SUPPRESS), f"{name} {action.dest} has no help"
         for option in action.option_strings or [action.metavar or action.dest.upper()]:
-            row = rf"^\| `{re.escape(str(option))}[ `]"
-            assert re.search(row, text, re.M), f"{name} {option} is not documented"
+            assert re.search(rf"`{re.escape(str(option))}[ `]", text), f"{name}: no {option}"
         for choice in action.choices or ():
             assert re.search(rf"\b{choice}\b", text), f"{name} … {choice} is not documented"
-    assert "exit code" in text.lower()
-    source = from_code.command_source(name).read_text()
-    for code in set(re.findall(r"returncode=(\d+)", source)) | {"0"}:
-        assert f"| {code} | " in text, f"exit code {code} of {name} is not documented"
 
 
-def own_actions(name: str) -> list[Any]:
-    """Return the options and arguments of a command, without those that Django gives each."""
-    command = load_command_class(get_commands()[name], name)
-    common = BaseCommand().create_parser("manage.py", name)._option_string_actions
-    actions = command.create_parser("manage.py", name)._actions
-    return [action for action in actions if not common.keys() & set(action.option_strings)]
+def test_every_subcommand_has_one_section() -> None:
+    headings = re.findall(r"^## `tenantqueue (.+)`$", text_of("reference/commands.md"), re.M)
+
+    assert headings == list(subcommands())
 
 
-def test_every_command_is_in_the_list_of_commands() -> None:
-    named = {name for name, app in get_commands().items() if app.startswith("django_tenantqueue")}
-    assert named == set(from_code.commands())
-    rows = re.findall(r"^\| \[`manage\.py (\w+)`\]", text_of("reference/commands.md"), re.M)
-    assert sorted(rows) == sorted(named)
+def test_exit_codes_stand_in_one_table() -> None:
+    codes = set()
+    for kind in subcommands().values():
+        codes |= set(re.findall(r"returncode=(\d+)", inspect.getsource(inspect.getmodule(kind))))
+    text = text_of("reference/commands.md")
+
+    assert text.count("| exit code |") == 2  # one of them is that of workerhealth
+    for code in codes | {"0", "1"}:
+        assert f"| {code} | " in text, f"exit code {code} is not documented"
+
+
+def test_subcommands_exist_when_a_page_names_them() -> None:
+    known = subcommands()
+    for page in PAGES:
+        text = " ".join(page.read_text().split())
+        named = re.findall(r"manage\.py tenantqueue ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?", text)
+        assert [
+            words for words in named if words[0] not in known and " ".join(words) not in known
+        ] == [], page
 
 
 @pytest.mark.parametrize("app", from_code.installed_apps()[1:])
@@ -211,7 +252,8 @@ def test_every_key_of_an_executor_is_documented() -> None:
 
 def _section(page: str, command: str) -> str:
     """Return the part of a page about a command; fails when there is none."""
-    found = re.search(rf"^## `manage\.py {command}`\n(.*?)(?=^## |\Z)", text_of(page), re.M | re.S)
+    head = rf"^## `(?:manage\.py|tenantqueue) {command}`\n"
+    found = re.search(rf"{head}(.*?)(?=^## |\Z)", text_of(page), re.M | re.S)
     assert found, f"docs/{page} does not document {command}"
     return found[1]
 
@@ -252,13 +294,44 @@ def test_every_system_check_names_a_page_in_its_hint() -> None:
                 assert all((DOCS / page).is_file() for page in pages), pages
 
 
-def test_every_exception_is_documented() -> None:
-    names = [
-        name
-        for name, found in vars(exceptions).items()
-        if inspect.isclass(found) and issubclass(found, exceptions.TenantQueueError)
-    ]
-    assert_named("reference/exceptions.md", names)
+def all_exceptions() -> dict[str, type[Exception]]:
+    """Return the exceptions of the package by name."""
+    of_celery = [PACKAGE / "contrib/celery/adopted.py", PACKAGE / "contrib/celery/running.py"]
+    for path in [*PACKAGE.glob("contrib/*/exceptions.py"), *of_celery]:
+        importlib.import_module(".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts))
+    found: dict[str, type[Exception]] = {}
+    left: list[type[Exception]] = [exceptions.TenantQueueError]
+    while left:
+        kind = left.pop()
+        if kind.__module__.startswith("django_tenantqueue."):
+            found[kind.__name__] = kind
+        left += kind.__subclasses__()
+    return found
+
+
+def test_every_exception_is_documented_and_no_other() -> None:
+    page = text_of("reference/exceptions.md")
+    terms = [re.sub(r" \(a `.*\)$", "", term) for term in re.findall(r"^(`.+)\n: ", page, re.M)]
+    named = {name for term in terms for name in re.findall(r"`(\w+)", term)}
+    named |= set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+    assert named | {"TenantQueueError"} == {n for n in all_exceptions() if not n.startswith("_")}
+
+
+def test_names_of_errors_that_are_never_raised_are_documented() -> None:
+    page = text_of("reference/exceptions.md")
+    for name, text in vars(stored_error).items():
+        if name.isupper() and isinstance(text, str):
+            assert f"| `{text}` | `{name}` |" in page
+            assert text.rpartition(".")[2] not in all_exceptions()
+
+
+def test_attributes_of_exceptions_are_documented() -> None:
+    page = text_of("reference/exceptions.md")
+    for name, found in all_exceptions().items():
+        if "__init__" in vars(found) and "celery" not in found.__module__:
+            own = re.findall(r"self\.(\w+)(?:: .+)? =", inspect.getsource(found))
+            missing = [attribute for attribute in own if f"`{attribute}`" not in page]
+            assert not missing, f"{name}: {missing}"
 
 
 def test_every_statement_says_what_it_does() -> None:
@@ -282,14 +355,18 @@ def test_every_option_of_a_job_is_documented() -> None:
 
 
 def test_every_method_of_a_task_is_documented() -> None:
-    internal = {"check_arguments", "check_call", "as_call", "wants_retry", "backoff_seconds"}
     names = set(public(tasks.Task)) | set(public(tasks.BoundTask))
-    assert_named("reference/tasks.md", sorted(names - internal))
+    assert_named("reference/tasks.md", sorted(names))
+
+
+def test_every_hook_is_documented() -> None:
+    text = text_of("reference/tasks.md")
+    assert [name for name in HOOKS if f"| `{name}(job" not in text] == []
 
 
 def test_everything_of_the_current_job_is_documented() -> None:
     properties = [n for n in public(RunningJob) if not isinstance(vars(RunningJob)[n], MEMBER)]
-    names = [*(set(properties) - {"said", "tell"}), "tenant", "queue", "cancel_requested", "lost"]
+    names = [*properties, "tenant", "queue", "cancel_requested", "lost"]
     assert_named("reference/tasks.md", sorted(names))
 
 
@@ -303,31 +380,39 @@ def test_every_priority_is_documented() -> None:
             )
 
 
-def test_every_operation_is_documented() -> None:
-    assert_named("reference/operations.md", [*functions_of(control), *control.TUNABLE])
-    duties = [name for name in functions_of(maintain) if name != "seconds_to_next_due"]
-    assert_named("reference/operations.md", duties)
-    assert_named("reference/operations.md", functions_of(workers))
-    assert_named("reference/operations.md", functions_of(changes))
-    actor_names = [*functions_of(actor), "acting_as", *Change.Source.values]
-    assert_named("reference/operations.md", actor_names)
+def verbs_of(module: ModuleType) -> list[str]:
+    """Return the public names of a module, async twins left out."""
+    return [name for name in module.__all__ if name[:1] != "a" or name[1:] not in module.__all__]
+
+
+def test_every_verb_is_documented() -> None:
+    page = "reference/control.md"
+    for module in (control, reports, *MAKERS):
+        assert_named(page, verbs_of(module))
+    for columns in TUNABLE:
+        assert_named(page, columns)
+    parameters = {
+        name
+        for verb in verbs_of(control)
+        for name in inspect.signature(getattr(control, verb)).parameters
+    }
+    assert_named(page, sorted(parameters - {"target", "given"}))
+    assert_named(page, [*control.Result._fields, *Change.Source.values])
     words = (*Change.Action.values, *Change.Kind.values, *Change.Source.values)
     assert_named("reference/models.md", words)
-    assert_named("reference/operations.md", functions_of(worker_control))
-    assert_named("reference/operations.md", [*functions_of(task_control), *task_control.TUNABLE])
-    named = [name for name in functions_of(retention_rules) if name != "add_rule"]
-    assert_named("reference/operations.md", [*named, *retention_rules.TUNABLE])
-    named = [name for name in functions_of(routing) if name != "add_routing"]
-    assert_named("reference/operations.md", [*named, *routing.TUNABLE])
-    named = [name for name in functions_of(tokens) if name != "add_token"]
-    assert_named("reference/operations.md", [*named, *tokens.TUNABLE])
-    internal = {"add_schedule", "columns_of", "set_next", "stored_call", "write_schedule"}
-    named = [name for name in functions_of(schedules) if name not in internal]
-    assert_named("reference/operations.md", [*named, *schedules.TUNABLE])
-    named = [name for name in functions_of(alert_rules) if name != "add_alert_rule"]
-    assert_named("reference/operations.md", [*named, *alert_rules.TUNABLE])
-    assert_named("reference/operations.md", functions_of(monitor_control))
-    assert_named("reference/operations.md", monitor_control.TUNABLE)
+
+
+def test_page_of_verbs_names_nothing_else() -> None:
+    known = {name for module in (control, reports, *MAKERS) for name in module.__all__}
+    text = text_of("reference/control.md")
+    rows = re.findall(r"^\| (?:`contrib\.\w+\.control` \| )?`(\w+)\(", text, re.MULTILINE)
+    assert rows
+    assert set(rows) <= known
+
+
+def test_every_duty_is_documented() -> None:
+    duties = [name for name in functions_of(maintain) if name != "seconds_to_next_due"]
+    assert_named("explanation/maintenance.md", duties)
 
 
 def test_every_column_is_documented() -> None:
@@ -419,7 +504,11 @@ def test_snippet_uses_options_that_exist(code: str) -> None:
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        allowed = {"using": {*NAMES, *DEFAULTS}, "task": for_task}.get(name)
+        allowed = {
+            "using": {*NAMES, *DEFAULTS},
+            "delayed": {*NAMES, "executor"},
+            "task": for_task,
+        }.get(name)
         if ast.unparse(node.func).startswith("app."):
             continue  # of another system, in the guides
         for keyword in [each for each in node.keywords if each.arg] if allowed else ():
@@ -434,20 +523,17 @@ def test_snippet_shows_valid_settings(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", PYTHON)
-def test_snippet_calls_operations_that_exist(code: str) -> None:
-    for module in (
-        actor,
-        control,
-        maintain,
-        monitor_control,
-        schedules,
-        task_control,
-        worker_control,
-        workers,
-    ):
+def test_snippet_calls_verbs_that_exist(code: str) -> None:
+    for module in (control, reports):
         short = module.__name__.rpartition(".")[2]
-        for name in re.findall(rf"\b{short}\.(\w+)\(", code):
-            assert hasattr(module, name), f"{short}.{name}()"
+        for name in re.findall(rf"(?<!\.)\b{short}\.(\w+)\(", code):
+            assert name in module.__all__, f"{short}.{name}()"
+
+
+@pytest.mark.parametrize("code", PYTHON)
+def test_snippet_imports_nothing_internal(code: str) -> None:
+    assert "django_tenantqueue.operations" not in code
+    assert ".services import" not in code.replace("billing.services", "")
 
 
 def test_files_that_pages_name_exist() -> None:

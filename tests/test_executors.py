@@ -44,7 +44,7 @@ class Broker(RemoteExecutor):
 
 def job(number: int) -> Any:
     claimed = SimpleNamespace(claim_seq=1, timeout_seconds=None, hard_timeout_seconds=None)
-    return SimpleNamespace(id=number, claimed=claimed)
+    return SimpleNamespace(id=number, _claimed=claimed)
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from django_tenantqueue.calls.options import OF_TASKS, Options
 from django_tenantqueue.calls.sources import registered_tasks
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.operations import control
-from django_tenantqueue.operations.task_control import resume_task
-from django_tenantqueue.signals import job_finished, job_retried
+from django_tenantqueue.signals import job_finished
+from tests.factories import resume_task
 from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_pending
 from tests.factories import make_job
@@ -195,8 +195,7 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
     monkeypatch.setattr(Job, "wait", run_and_wait)
     yield tasks
-    for signal in (job_finished, job_retried):
-        signal.disconnect(vars(tasks).get("tell_failure"))
+    job_finished.disconnect(vars(tasks).get("tell_failure"))
     for name in registered_tasks().keys() - before.keys():
         registered_tasks().pop(name)
 
@@ -270,12 +269,9 @@ def test_guide_from_celery(shop: ModuleType, celery: Any, settings: Any) -> None
 
 
 @pytest.mark.django_db
-def test_receiver_of_the_guide_from_celery_tells_what_has_failed(
-    shop: ModuleType, settings: Any
-) -> None:
-    (code,) = [each.code for each in snippets("coming-from-celery") if "keep_error" in each.code]
+def test_receiver_of_the_guide_from_celery_tells_what_has_failed(shop: ModuleType) -> None:
+    (code,) = [each.code for each in snippets("coming-from-celery") if "tell_failure" in each.code]
     exec(code, vars(shop))
-    settings.TENANTQUEUE = {**settings.TENANTQUEUE, "WRAPPERS": ["shop.tasks.keep_error"]}
 
     @task(name="shop.tasks.fail", max_attempts=2)
     def fail() -> None:
@@ -285,7 +281,6 @@ def test_receiver_of_the_guide_from_celery_tells_what_has_failed(
     run_pending(scheduled=True)
 
     assert shop.gateway.calls == [("mail", "ops", "shop.tasks.fail has failed: no paper")]
-    assert shop.errors == {}
 
 
 @pytest.mark.django_db(transaction=True)
@@ -338,6 +333,6 @@ def test_guide_from_django_rq(shop: ModuleType, settings: Any) -> None:
     (back,) = [each.code for each in snippets("coming-from-django-rq") if "given =" in each.code]
     exec(back, made)
     assert there[1:] == [("shop.tasks.send_welcome", 8)]
-    assert [made["fetch_rates"].backoff_seconds(attempt, OSError()) for attempt in (1, 2, 3)] == [
+    assert [made["fetch_rates"]._backoff_seconds(attempt, OSError()) for attempt in (1, 2, 3)] == [
         *(10, 30, 60)
     ]

@@ -15,17 +15,14 @@ from django.test import Client, override_settings
 from django.utils import timezone
 from psycopg.types.json import Jsonb
 
-from django_tenantqueue import bulk, delay
+from django_tenantqueue import bulk, delayed
 from django_tenantqueue.calls.sources import INTERNAL, describe_named, find_task, registered_tasks
 from django_tenantqueue.contrib.alerts.delivery import enqueue_test
-from django_tenantqueue.contrib.alerts.services import make_alert_rule
+from django_tenantqueue.contrib.alerts.control import make_alert_rule
 from django_tenantqueue.contrib.schedules.firing import fire_schedules
 from django_tenantqueue.contrib.schedules.models import Schedule
-from django_tenantqueue.contrib.schedules.services import (
-    make_schedule,
-    run_schedules,
-    tune_schedule,
-)
+from django_tenantqueue.contrib.schedules.services import run_schedules, tune_schedule
+from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.exceptions import NotAllowed
 from django_tenantqueue.models import Change, Job
 from django_tenantqueue.operations.again import enqueue_again
@@ -36,9 +33,9 @@ from django_tenantqueue.testing import run_pending
 from tests.admin.conftest import operator as operator
 from tests.admin.conftest import text_of, url_of
 from tests.contrib.schedules.test_admin import add, due, edit
-from tests.contrib.schedules.test_importbeat import beat as beat
-from tests.contrib.schedules.test_importbeat import cron
-from tests.contrib.schedules.test_importbeat import row as beat_row
+from tests.contrib.schedules.test_import_beat import beat as beat
+from tests.contrib.schedules.test_import_beat import cron
+from tests.contrib.schedules.test_import_beat import row as beat_row
 from tests.factories import make_jobs, make_queue, states_of
 from tests.testapp.tasks import add as add_task
 from tests.testapp.tasks import noop
@@ -117,7 +114,7 @@ def test_no_name_finds_a_task_of_the_package(name: str) -> None:
 
 def test_function_of_the_package_cannot_be_delayed() -> None:
     with override_settings(TENANTQUEUE={"CALLABLES": ["*"]}), pytest.raises(NotAllowed):
-        delay(bulk.start)
+        delayed(bulk.start)
 
 
 @LIMITED
@@ -162,13 +159,13 @@ def test_stored_schedule_of_the_task_fails_when_it_fires_or_is_run(
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_importbeat_leaves_the_task_out(
+def test_import_of_beat_leaves_the_task_out(
     beat: list[SimpleNamespace], capsys: Any, dry_run: bool
 ) -> None:
     beat += [beat_row("deletes", task=OWN[-3], args="[]", crontab=cron())]
 
     with pytest.raises(SystemExit):
-        call_command("importbeat", dry_run=dry_run)
+        call_command("tenantqueue", "schedules", "import-beat", dry_run=dry_run)
 
     assert REFUSED in capsys.readouterr().err
     assert not Schedule.objects.exists()

@@ -1,4 +1,4 @@
-"""@task, .using(), .delay(), delay() and Delayable, as users call them."""
+"""@task, .using(), .delay(), delayed() and Delayable, as users call them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.db import connections
 from django.test import override_settings
 from django.utils import timezone
 
-from django_tenantqueue import Priority, Task, Unique, delay, task
+from django_tenantqueue import Priority, Task, Unique, delayed, task
 from django_tenantqueue.calls.arguments import decode_args
 from django_tenantqueue.calls.call import read_calls
 from django_tenantqueue.calls.sources import describe_method, resolve
@@ -222,7 +222,7 @@ def test_option_is_refused_when_it_is_wrong(options, message):
     assert message in str(caught.value)
 
     with pytest.raises(InvalidOption):
-        delay(Report, **options)
+        delayed(Report, **options)
 
 
 @pytest.mark.parametrize("text", ["a\x00", "\ud800", "ü\x00", "ü\udfff"], ids=ascii)
@@ -298,7 +298,7 @@ def test_job_runs_at_its_time_when_it_is_enqueued_for_later():
     assert [job.pk for job in run_pending(scheduled=True)] == [later.pk]
 
 
-# delay() and Delayable
+# delayed() and Delayable
 
 
 def test_method_of_an_instance_runs_on_the_loaded_row_when_it_is_delayed():
@@ -377,7 +377,7 @@ class ReadsArchive:
 def test_class_method_runs_when_it_is_delayed(form):
     Report.objects.create(title="Sales")
 
-    job = Report.delay.count() if form == "mixin" else delay(Report, tenant="acme").count()
+    job = Report.delay.count() if form == "mixin" else delayed(Report, tenant="acme").count()
 
     assert ran(job).result == 1
 
@@ -396,7 +396,7 @@ def test_job_ends_for_good_when_its_instance_was_deleted():
 
 def test_instance_is_refused_when_it_is_not_saved():
     with pytest.raises(InvalidArgument, match=r"testapp\.Report is not saved yet"):
-        delay(Report(title="new")).execute()
+        delayed(Report(title="new")).execute()
     with pytest.raises(InvalidArgument, match=r"testapp\.Report is not saved yet"):
         Report(title="new").delay.execute()
 
@@ -405,16 +405,16 @@ def test_method_is_refused_when_its_class_is_neither_delayable_nor_listed():
     plain = Plain.objects.create(title="x")
 
     with pytest.raises(NotAllowed, match=r"Plain\.execute may not be run: give the class the Del"):
-        delay(plain).execute()
+        delayed(plain).execute()
 
     with override_settings(TENANTQUEUE={"CALLABLES": ["tests.testapp.models.Plain.*"]}):
-        assert ran(delay(plain).execute()).result == "x"
+        assert ran(delayed(plain).execute()).result == "x"
 
 
 def test_run_is_refused_when_the_list_has_changed_since_the_enqueue():
     plain = Plain.objects.create(title="x")
     with override_settings(TENANTQUEUE={"CALLABLES": ["tests.testapp.models.Plain.execute"]}):
-        job = delay(plain, max_attempts=5).execute()
+        job = delayed(plain, max_attempts=5).execute()
 
     job = ran(job)
 
@@ -446,23 +446,23 @@ def test_call_is_refused_when_it_does_not_fit_what_is_delayed():
     with pytest.raises(TypeError, match=r"^testapp\.Report\.execute: too many positional"):
         report.delay.execute("pdf", 2)
     with pytest.raises(TypeError, match=r"^testapp\.Report\.execute: .*'sort'"):
-        delay(report).execute(sort="pdf")
+        delayed(report).execute(sort="pdf")
     with pytest.raises(TypeError, match=r"^tests\.testapp\.models\.Report\.count: too many"):
         Report.delay.count(1)
     with pytest.raises(TypeError, match=r"Tools\.make: missing a required argument: 'value'"):
-        delay(sample_tasks.Tools).make()
+        delayed(sample_tasks.Tools).make()
     with pytest.raises(TypeError, match=r"Tools\.fixed: too many"):
-        delay(sample_tasks.Tools).fixed(1)
+        delayed(sample_tasks.Tools).fixed(1)
     with pytest.raises(TypeError, match=r"listed_function: missing a required argument"):
-        delay(sample_tasks.listed_function)()
+        delayed(sample_tasks.listed_function)()
     assert not Job.objects.exists()
 
 
 @override_settings(TENANTQUEUE={"CALLABLES": ["tests.sample_tasks.*"]})
 def test_method_is_refused_when_its_instance_would_be_left_behind():
-    with pytest.raises(InvalidArgument, match=r"use delay\(instance\)\.of_instances\(…\)"):
-        delay(sample_tasks.tools.of_instances)
-    assert ran(delay(sample_tasks.Tools.make)(7)).result == 7
+    with pytest.raises(InvalidArgument, match=r"use delayed\(instance\)\.of_instances\(…\)"):
+        delayed(sample_tasks.tools.of_instances)
+    assert ran(delayed(sample_tasks.Tools.make)(7)).result == 7
 
 
 def test_method_of_instances_is_refused_when_it_is_delayed_on_the_class():
@@ -475,7 +475,7 @@ LISTED = {"CALLABLES": ["tests.sample_tasks.listed_function", "tests.sample_task
 
 @override_settings(TENANTQUEUE=LISTED)
 def test_function_runs_when_it_is_listed():
-    job = ran(delay(sample_tasks.listed_function, tenant="acme")(4, second=5))
+    job = ran(delayed(sample_tasks.listed_function, tenant="acme")(4, second=5))
 
     assert job.result == [4, 5]
     assert job.name == "tests.sample_tasks.listed_function"
@@ -483,35 +483,35 @@ def test_function_runs_when_it_is_listed():
 
 @override_settings(TENANTQUEUE=LISTED)
 def test_methods_of_a_class_run_when_they_are_listed():
-    assert ran(delay(sample_tasks.Tools).make(7)).result == 7
-    assert ran(delay(sample_tasks.Tools).fixed()).result == "fixed"
+    assert ran(delayed(sample_tasks.Tools).make(7)).result == 7
+    assert ran(delayed(sample_tasks.Tools).fixed()).result == "fixed"
     with pytest.raises(InvalidArgument, match="is a method of instances"):
-        delay(sample_tasks.Tools).of_instances()
+        delayed(sample_tasks.Tools).of_instances()
     with pytest.raises(InvalidArgument, match="has no method 'attribute'"):
-        delay(sample_tasks.Tools).attribute()
+        delayed(sample_tasks.Tools).attribute()
 
 
 def test_function_is_refused_when_it_is_not_listed():
     with pytest.raises(NotAllowed, match="listed_function may not be run: make it a @task"):
-        delay(sample_tasks.listed_function)
+        delayed(sample_tasks.listed_function)
 
 
 @override_settings(TENANTQUEUE={"CALLABLES": ["tests.*", "os.*"]})
 def test_function_is_refused_when_it_is_hidden_although_all_are_listed():
     with pytest.raises(NotAllowed, match="leading underscore"):
-        delay(sample_tasks._hidden_function)
+        delayed(sample_tasks._hidden_function)
     with pytest.raises(NotAllowed, match="leading underscore"):
-        delay(os._exit)
+        delayed(os._exit)
 
 
 @pytest.mark.parametrize("target", [5, "text", lambda: None], ids=["int", "str", "lambda"])
 def test_target_is_refused_when_it_is_nothing_that_can_be_named(target):
     with pytest.raises(InvalidArgument):
-        delay(target)
+        delayed(target)
 
 
-def test_task_is_enqueued_when_it_is_given_to_delay():
-    assert ran(delay(add, tenant="acme")(1, 2)).result == 3
+def test_task_is_enqueued_when_it_is_given_to_delayed():
+    assert ran(delayed(add, tenant="acme")(1, 2)).result == 3
 
 
 def test_forged_row_is_not_run_when_it_names_something_else():

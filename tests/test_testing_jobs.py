@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from django.test import TestCase, TransactionTestCase
 from django.utils import timezone
 
-from django_tenantqueue import Unique, delay, task
+from django_tenantqueue import Unique, delayed, task
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.models import Job, TenantQueue
 from django_tenantqueue.testing import (
@@ -82,7 +82,7 @@ class TestAssertEnqueued:
 
     def test_method_matches_when_it_is_enqueued_for_the_same_instance(self):
         report, other = Report.objects.create(), Report.objects.create()
-        delay(report, tenant="acme").execute("pdf")
+        delayed(report, tenant="acme").execute("pdf")
 
         assert_enqueued(report.execute, "pdf", tenant="acme")
         refute_enqueued(report.execute, "csv")

@@ -202,6 +202,6 @@ def test_report_on_the_command_line_is_english_in_every_language(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with translation.override("ja"):
-        call_command("queuestatus")
+        call_command("tenantqueue", "status")
 
     assert "! no worker runs: start one with manage.py runworker" in capsys.readouterr().out

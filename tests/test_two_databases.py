@@ -14,9 +14,9 @@ from django.db import connection, connections, models, router
 from django.test import Client, override_settings
 from django.urls import include, path, reverse
 
-from django_tenantqueue import ConcurrentJobMonitor, checks, delay
+from django_tenantqueue import ConcurrentJobMonitor, checks, delayed
 from django_tenantqueue.contrib.api.models import ApiToken
-from django_tenantqueue.contrib.api.tokens import create_token
+from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.models import Job, Session, TenantQueue
 from django_tenantqueue.status.job_status import describe_job
 from django_tenantqueue.status.your_jobs import your_jobs
@@ -32,12 +32,12 @@ OURS = "django_tenantqueue.routers.TenantQueueRouter"
 REFUSING = "tests.test_two_databases.RefusingRouter"
 REPLICA = "tests.test_two_databases.ReplicaRouter"
 COMMANDS = (
-    ["queuestatus"],
-    ["queuestatus", "--json"],
-    ["listschedules"],
-    ["syncschedules"],
-    ["exportjobs", "--tenant=acme"],
-    ["prunejobs"],
+    ["status"],
+    ["status", "--format=json"],
+    ["schedules", "list"],
+    ["schedules", "sync"],
+    ["export", "--tenant=acme"],
+    ["prune"],
 )
 API = ("jobs", "sessions", "schedules", "routings", "tasks")
 PAGES = (
@@ -117,7 +117,7 @@ def test_every_read_is_of_the_jobs_database_without_a_router():
     assert (monitor.details().count(), monitor.progress().total) == (3, 3)
     failed = fail.using(tenant="acme", max_attempts=1, created_by="7").delay()
     report = Report.objects.create(title="mine")
-    delayed = delay(report, tenant="acme").execute("pdf")
+    executed = delayed(report, tenant="acme").execute("pdf")
 
     run_pending(scheduled=True)
 
@@ -125,7 +125,7 @@ def test_every_read_is_of_the_jobs_database_without_a_router():
     assert sorted(detail.result for detail in monitor.details()) == [0, 1, 2]
     assert (monitor.progress().done, failed.wait(1).state) == (3, "error")
     assert [row.job.pk for row in your_jobs(user="7").jobs] == [failed.pk]
-    assert [row.job.pk for row in your_jobs(source=report).jobs] == [delayed.pk]
+    assert [row.job.pk for row in your_jobs(source=report).jobs] == [executed.pk]
     assert describe_job(job)["result"] == 3
 
 
@@ -144,7 +144,7 @@ def test_every_page_and_command_reads_the_jobs_database(admin_client: Client):
     job = echo.using(tenant="acme", session="s").delay("x")
     monitor = ConcurrentJobMonitor.objects.start("one", [noop.call()], parallel=1, tenant="acme")
     run_pending()
-    secret = create_token("all", scopes=ApiToken.Scope.values, tenant="acme")[1]
+    secret = make_token("all", scopes=ApiToken.Scope.values, tenant="acme")[1]
     bearer = {"Authorization": f"Bearer {secret}"}
 
     names = ["index", *(f"{label_of(model)}_{model}_changelist" for model in SHOWN)]
@@ -158,8 +158,8 @@ def test_every_page_and_command_reads_the_jobs_database(admin_client: Client):
     pages += [*PAGES, f"/api/jobs/{job.pk}"]
     pages += [job.status_url, f"/api/monitors/{monitor.pk}", f"/api/jobs/{job.pk}/wait"]
     answers = {page: admin_client.get(page, headers=bearer).status_code for page in pages}
-    for command in (*COMMANDS, ["explainjob", str(job.pk)]):
-        call_command(*command, stdout=StringIO())
+    for command in (*COMMANDS, ["explain", str(job.pk)]):
+        call_command("tenantqueue", *command, stdout=StringIO())
 
     assert set(answers.values()) == {200}, answers
     assert Job.objects.get(pk=job.pk).queue.tenant == "acme"

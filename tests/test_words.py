@@ -22,8 +22,10 @@ from django_tenantqueue import (
     Every,
     Job,
     Retry,
+    control,
+    TaskHooks,
     current_job,
-    delay,
+    delayed,
     exceptions,
     group,
     signals,
@@ -35,11 +37,10 @@ from django_tenantqueue.conf import get_settings, read_settings
 from django_tenantqueue.exceptions import (
     InvalidArgument,
     InvalidOption,
-    TransitionRefused,
+    InvalidState,
     Unsupported,
     WaitTimeout,
 )
-from django_tenantqueue.operations import control, monitor_control
 from django_tenantqueue.settings import Settings
 from django_tenantqueue.status.monitor_progress import Progress
 from django_tenantqueue.tasks import Task
@@ -79,7 +80,7 @@ def test_moment_is_no_truth_value():
 def test_time_of_a_waiting_job_may_be_changed_by_seconds(value):
     job = make_job()
 
-    assert control.change_run_at([job.pk], value) == [job.pk]
+    assert control.tune(job, run_at=value).changed == [job.pk]
 
     assert near(job.refresh().run_at, timezone.now() + HOUR)
     assert job.state == "scheduled"
@@ -104,7 +105,7 @@ def with_backoff(**options) -> Task:
 
 
 def waits(made: Task, attempt: int = 20) -> float:
-    found = made.backoff_seconds(attempt, ValueError())
+    found = made._backoff_seconds(attempt, ValueError())
     assert found is not None
     return found
 
@@ -125,7 +126,7 @@ def test_longest_backoff_may_be_above_that_of_the_settings():
 
 def test_first_backoff_is_that_of_the_settings_when_a_task_has_a_longest_one_alone():
     assert 4.0 <= waits(with_backoff(backoff_max=HOUR), attempt=1) <= 6.0
-    assert with_backoff().backoff_seconds(1, ValueError()) is None
+    assert with_backoff()._backoff_seconds(1, ValueError()) is None
 
 
 def test_backoff_may_be_a_timedelta():
@@ -205,6 +206,19 @@ def test_import_of_an_unknown_name_is_told_as_python_tells_it():
     assert not hasattr(django_tenantqueue, "tsak")
 
 
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        (lambda: delayed(print, 1), r"delayed\(\) takes options by name.*: delayed\(function, queue="),
+        (lambda: Report.delay(1), r"\.delay\(\) takes options.*: instance\.delay\(queue=…\)\.method"),
+        (lambda: delayed(Report)(1), r"instance\.delay\(queue=…\)\.method\(1, 2\)"),
+    ],
+)
+def test_arguments_in_place_of_options_show_the_form(form, said):
+    with pytest.raises(InvalidArgument, match=said):
+        form()
+
+
 def test_group_that_is_called_names_delay():
     with pytest.raises(TypeError, match=r"group\(\[task\.call\(1\), …\]\)\.delay\(on_done=…\)"):
         group([noop.call()])()
@@ -231,8 +245,8 @@ def test_option_among_the_arguments_is_answered_with_its_place():
         add.delay(queue="mail")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"'thrid'$"):
         add.delay(1, thrid=3)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match=r"'eta'; .*: delay\(…, …\)"):
-        delay(Report.objects.create(title="x")).execute(eta=1)
+    with pytest.raises(TypeError, match=r"'eta'; .*: delayed\(…, …\)"):
+        delayed(Report.objects.create(title="x")).execute(eta=1)
 
 
 def test_option_that_a_task_has_as_a_parameter_is_an_argument():
@@ -273,7 +287,7 @@ def test_task_with_self_names_the_running_job():
         with pytest.raises(TypeError, match=r"'number'; a task has no self: .* current_job\(\)"):
             enqueue(1)
     with pytest.raises(TypeError, match=r"too many positional arguments$"):
-        delay(Report.objects.create(title="x")).execute(1, 2, 3)
+        delayed(Report.objects.create(title="x")).execute(1, 2, 3)
 
 
 @pytest.mark.parametrize(
@@ -329,16 +343,26 @@ def test_import_of_an_exception_names_its_module(name):
         exec(f"from django_tenantqueue import {name}")
 
 
-class Hooks:
+class Hooks(TaskHooks):
     def failure(self, job: object) -> None:
         """Be called after the last attempt."""
 
 
+class Misspelt(TaskHooks):
+    def on_failure(self, job: object) -> None:
+        """Never be called."""
+
+
 @pytest.mark.parametrize(
     ("hooks", "said"),
-    [(print, "has none of the methods enqueue, before"), (Hooks, r"give an object, Hooks\(\)")],
+    [
+        (object(), "whose class inherits from django_tenantqueue.TaskHooks"),
+        (Hooks, r"is a class: give an object, Hooks\(\)"),
+        (TaskHooks(), "overrides none of the methods enqueue, before, success, attempt_failed"),
+        (Misspelt(), "overrides none of the methods enqueue, before, success, attempt_failed"),
+    ],
 )
-def test_hooks_without_methods_are_refused(hooks, said):
+def test_hooks_that_would_not_be_called_are_refused(hooks, said):
     with pytest.raises(InvalidOption, match=said):
         task(name="tests.hooks", hooks=hooks)(lambda: None)
 
@@ -371,7 +395,7 @@ def test_job_of_eager_mode_is_waited_for_and_refreshed():
 
 
 def test_wait_in_a_transaction_names_what_tests_use():
-    with pytest.raises(TransitionRefused, match=r"In a TestCase use run_pending\(\) or eager\(\)"):
+    with pytest.raises(Unsupported, match=r"In a TestCase use run_pending\(\) or eager\(\)"):
         noop.delay().wait(timeout=0)
 
 
@@ -408,13 +432,11 @@ def test_what_other_names_are_answered_with_exists():
         assert hasattr(Task, name), name
     for name in re.findall(r"\bmonitor\.(\w+)", texts):
         assert hasattr(ConcurrentJobMonitor, name), name
-    for name in re.findall(r"\bmonitor_control\.(\w+)", texts):
-        assert hasattr(monitor_control, name), name
     for name in re.findall(r"\b(?:and|has) (status, [\w, ]+)", texts):
         counts = set(re.findall(r"\w+", name)) - {"and"}
         assert counts <= {field.name for field in fields(Progress)}, counts
     for name in re.findall(r"\bcontrol\.(\w+)", texts):
-        assert hasattr(control, name), name
+        assert name in control.__all__, name
     for name in re.findall(r"\bState\.(\w+)", texts):
         assert hasattr(states.State, name), name
     for name in re.findall(r"raise (\w+)", texts):

@@ -19,7 +19,7 @@ from contextlib import suppress
 from itertools import product
 from typing import Any
 
-from django_tenantqueue.contrib.api.tokens import create_token
+from django_tenantqueue.contrib.api.control import make_token
 
 from ..bench import Bench
 from ..measure import ratios
@@ -131,7 +131,7 @@ def run(bench: Bench) -> Iterator[Row]:
 def _secret(bench: Bench) -> str:
     bench.reset()
     bench.make_queues(["wide"])
-    return create_token(f"benchmark {time.time_ns()}", tenant="wide")[1]
+    return make_token(f"benchmark {time.time_ns()}", tenant="wide")[1]
 
 
 def _singles(bench: Bench, server: str, clients: int) -> tuple[Sample, Sample, Sample]:

@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 from django.db import connection
 
-from django_tenantqueue import bulk
+from django_tenantqueue import control
 from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_pending
 
@@ -59,7 +59,7 @@ def _retry(bench: Bench, count: int) -> tuple[float, float, float]:
     values = {"queue": queue.pk, "name": tasks.noop_sync.name, "count": count}
     bench.db.execute(FAILED, values)
     bench.vacuum()
-    job = bulk.start("retry", {"state": "error", "tenant": "acme", "name": tasks.noop_sync.name})
+    job = control.bulk("retry", {"state": "error", "tenant": "acme", "task": tasks.noop_sync.name})
     process = psutil.Process()
     before = most = process.memory_info().rss
     milliseconds: list[float] = []

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from django_tenantqueue import control
 from django_tenantqueue.models import TaskControl, TenantQueue
-from django_tenantqueue.operations.task_control import pause_task
 
 from ..bench import Bench, read_log
 from ..bench_app import tasks
@@ -58,7 +58,7 @@ def _behind(bench: Bench, backlog: int, columns: dict[str, Any]) -> Sample:
     log = bench.new_log()
     with bench.workers() as workers:
         bench.wait_until_idle(workers)
-        pause_task(tasks.noop_async.name)
+        control.pause(task=tasks.noop_async)
         tasks.stamp.using(tenant="mixed", priority=LATER).delay(0)
         began = time.monotonic()
         bench.resume()

@@ -15,7 +15,7 @@ from django.db import connection
 from django.test import override_settings
 
 from django_tenantqueue.contrib.retention.models import RetentionRule
-from django_tenantqueue.contrib.retention.operations import make_rule
+from django_tenantqueue.contrib.retention.control import make_retention_rule
 from django_tenantqueue.models import TenantQueue
 from django_tenantqueue.operations import maintain
 from django_tenantqueue.operations.claim import Claimer
@@ -170,15 +170,15 @@ def _prune(bench: Bench, queue_id: int, round_: int) -> tuple[Sample, Sample, Sa
     bench.settle()
     first = 1 + round_ * PRUNED
     for number in range(first, first + PRUNED):
-        make_rule(tenant=f"tenant-{number}", keep_days=1)
+        make_retention_rule(tenant=f"tenant-{number}", keep_days=1)
     last = first + PRUNED - 1
     count = "SELECT count(*) FROM tenantqueue_job_history WHERE queue_id BETWEEN %s AND %s"
     before = bench.value(count, first, last)
     alone: list[float] = []
     beside: list[float] = []
     with Processes() as commands:
-        output = bench.directory / "prunejobs.log"
-        command = (sys.executable, "-m", "django", "prunejobs")
+        output = bench.directory / "prune.log"
+        command = (sys.executable, "-m", "django", "tenantqueue", "prune")
         commands.start(command, environment(bench.url), output)
         commands.wait_for(lambda: bench.value(count, first, last) < before, "jobs are pruned")
         _pause(bench, commands)

@@ -87,7 +87,7 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     """Whether users may add rows in the admin."""
     changeable: ClassVar[bool] = True
     """Whether users may change rows in the admin."""
-    delete: ClassVar[Callable[..., int] | None] = None
+    delete: ClassVar[Callable[..., Sequence[int]] | None] = None
     """Deletes the rows of some ids: a static method, called with `using`. None: rows stay."""
     tenant_path: ClassVar[str] = "tenant"
     """The tenant of a row, as a queryset names it. See also visible.is_of_fleet()."""

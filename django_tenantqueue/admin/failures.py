@@ -263,8 +263,8 @@ def _act(
         text = _question(group, asked, found, is_retry=is_retry)
         if page := confirm(model_admin, request, rows, verb, text):
             return page
-    done = Done(0, more=False)
-    chosen: dict[str, Any] = {"queues": group.queues, "most": MOST, "using": using}
+    done = Done((), more=False)
+    chosen: dict[str, Any] = {"queues": group.queues, "limit": MOST, "using": using}
     if is_answered(request):
         with acting(request):
             if is_retry:
@@ -272,7 +272,7 @@ def _act(
             else:
                 done = cancel_failed(group.name, group.error, **chosen)
     what = gettext("made ready again") if is_retry else gettext("cancelled")
-    model_admin._say(request, done.jobs, what, 0)
+    model_admin._say(request, len(done.ids), what, 0)
     if done.more:
         text = gettext("The group has more jobs. Repeat the action for them.")
         model_admin.message_user(request, text, messages.WARNING)

@@ -32,13 +32,13 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     """The form of a row of the list."""
     tunable: ClassVar[tuple[str, ...]] = ()
     """Columns that are tuned."""
-    operation: ClassVar[Callable[..., None]]
+    operation: ClassVar[Callable[..., Sequence[int]]]
     """Writes the named columns of the row of an id: a static method, called with `using`."""
     add: ClassVar[Callable[..., Any] | None] = None
     """Writes a new row, like `operation`. None: the row is written as it is."""
-    pause: ClassVar[Callable[..., int]]
-    """Pauses the rows of some ids and returns how many it changed: a static method."""
-    resume: ClassVar[Callable[..., int]]
+    pause: ClassVar[Callable[..., Sequence[int]]]
+    """Pauses the rows of some ids and returns those that it changed: a static method."""
+    resume: ClassVar[Callable[..., Sequence[int]]]
     """Resumes the rows of some ids, like `pause`."""
     pause_text: ClassVar[Any]
     """What happens to jobs when rows are paused."""
@@ -140,12 +140,12 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
         queryset: QuerySet[_M],
         column: str,
         value: bool,
-        operation: Callable[..., int],
+        operation: Callable[..., Sequence[int]],
     ) -> None:
         """Set a yes/no column of the chosen rows by an operation, and say what became of it."""
         chosen = queryset.count()
         ids = list(queryset.filter(**{column: not value}).values_list("pk", flat=True))
-        changed = operation(ids, using=self.using)
+        changed = len(operation(ids, using=self.using))
         label = column_label(self.model, column)
         text = f"{label} {value_text(not value)} → {value_text(value)}"
         options = self.model._meta

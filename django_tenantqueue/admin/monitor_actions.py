@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from ..exceptions import TransitionRefused
+from ..exceptions import InvalidState
 from ..models import ConcurrentJobMonitor
 from ..operations import monitor_control
 from ..operations.control import CLAIM_SECONDS
@@ -122,7 +122,7 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
             retry = FailedRetry.start(self.using, monitor.pk)
             if place is not None:
                 _go_on_at(retry, place)
-        except (TransitionRefused, BadSignature) as error:
+        except (InvalidState, BadSignature) as error:
             self.message_user(request, str(error), messages.WARNING)
             return None
         end = time.monotonic() + RETRY_SECONDS

@@ -183,7 +183,7 @@ class SessionAdmin(LineAdmin[Session]):
     @admin.action(permissions=["change"], description=_("Resume: paused and halted ones go on"))
     def resume_selected(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
         ids = list(queryset.values_list("pk", flat=True))
-        changed = operations.resume_sessions(ids, using=self.using)
+        changed = len(operations.resume_sessions(ids, using=self.using))
         self.message_user(
             request, ngettext("%d session goes on.", "%d sessions go on.", changed) % changed
         )

@@ -27,7 +27,7 @@ from django.utils.datastructures import MultiValueDict
 from django.utils.dateparse import parse_date, parse_datetime, parse_duration
 from django.utils.duration import duration_iso_string
 
-from ..exceptions import InvalidArgument, Permanent, ResultRefused
+from ..exceptions import InvalidArgument, Permanent, InvalidResult
 
 MARK = "__tenantqueue__"
 MOST_BITS = 14_000
@@ -63,6 +63,7 @@ class Placeholder:
             )
 
 
+_RESERVED = f"no argument can be called {MARK!r}: the name is reserved. Rename the parameter"
 REMOVED = "removed"
 """What the arguments are marked with that a rule of retention has removed."""
 TICK_MARK = f'{{"{MARK}":"scheduled_at"}}'
@@ -137,7 +138,7 @@ def check_storable(value: object, path: str, level: int = 0, *, marks: bool = Tr
     if level > MOST_LEVELS:
         raise InvalidArgument(
             f"{path.partition('[')[0]} is nested more than {MOST_LEVELS} levels deep, or contains "
-            "itself"
+            "itself: store what is nested, and pass its id"
         )
     if isinstance(value, str | int | float) and type(value) not in (*_PLAIN, float):
         plain = next(kind for kind in (str, int, float) if isinstance(value, kind)).__name__
@@ -146,24 +147,29 @@ def check_storable(value: object, path: str, level: int = 0, *, marks: bool = Tr
             + (".value" if isinstance(value, Enum) else f"{plain}(…) of it")
         )
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
-        raise InvalidArgument(f"{path} is an int of more than {MOST_BITS:,} bits")
+        raise InvalidArgument(f"{path} is an int of more than {MOST_BITS:,} bits: pass it as text")
     if isinstance(value, str):
         if "\x00" in value:
-            raise InvalidArgument(f"{path} contains a NUL character, which PostgreSQL cannot store")
+            raise InvalidArgument(
+                f"{path} contains a NUL character, which PostgreSQL cannot store: remove it"
+            )
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise InvalidArgument(f"{path} contains a lone surrogate: {value!r}") from None
+            raise InvalidArgument(
+                f"{path} contains a lone surrogate: {value!r}. Remove it, or replace it as "
+                "text.encode(errors='replace').decode() does"
+            ) from None
     elif isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
-            raise InvalidArgument(f"{path} is {value!r}, which JSON cannot carry")
+            raise InvalidArgument(f"{path} is {value!r}, which JSON cannot carry: pass None")
     elif isinstance(value, Mapping):
         _refuse_mapping(value, path)
         for key, inner in value.items():
             if type(key) is not str:
-                raise InvalidArgument(f"{path} has the key {key!r}: keys must be str")
+                raise InvalidArgument(f"{path} has the key {key!r}: keys must be str, use str(…)")
             if key == MARK and not marks:
-                raise InvalidArgument(f"{path} has the key {MARK!r}, which is reserved")
+                raise InvalidArgument(f"{path} has the key {MARK!r}, which is reserved: rename it")
             check_storable(key, f"a key of {path}")
             check_storable(inner, f"{path}[{key!r}]", level + 1, marks=marks)
     elif isinstance(value, list | tuple):
@@ -195,7 +201,7 @@ def check_entered(args: list[Any], kwargs: dict[str, Any], stored: Any) -> None:
     only if the `stored` arguments have it.
     """
     if MARK in kwargs:
-        raise InvalidArgument(f"no argument can be called {MARK!r}: the name is reserved")
+        raise InvalidArgument(_RESERVED)
     kept = marked_values(stored)
     for entry in marked_values([*args, *kwargs.values()]):
         kind = entry[MARK]
@@ -237,7 +243,7 @@ def encode_args(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     if kwargs:
         call["kwargs"] = kwargs
     if MARK in kwargs:
-        raise InvalidArgument(f"no argument can be called {MARK!r}: the name is reserved")
+        raise InvalidArgument(_RESERVED)
     try:
         if any(map(_needs_look, args)) or (kwargs and any(map(_needs_look, kwargs.values()))):
             _refuse_call(args, kwargs)
@@ -328,9 +334,14 @@ def _revive(values: Mapping[str, Any], entry: dict[str, Any]) -> Any:
         return values[kind] if kind in values else Placeholder(kind)
     loader = _LOADERS.get(kind)
     if kind == REMOVED:
-        raise Permanent("the arguments of the job were removed by a rule of retention")
+        raise Permanent(
+            "the arguments of the job were removed by a rule of retention: enqueue a new job"
+        )
     if loader is None:
-        raise Permanent(f"an argument has the unknown type {kind!r}")
+        raise Permanent(
+            f"an argument has the unknown type {kind!r}: the process that enqueued it may run a "
+            "newer version"
+        )
     return loader(entry)
 
 
@@ -363,20 +374,22 @@ _result_encoder = DjangoJSONEncoder(ensure_ascii=False, allow_nan=False, separat
 def encode_result(value: object, what: str = "result") -> str | None:
     """Return the JSON text of a return value (None for None).
 
-    Raises ResultRefused for what JSON or PostgreSQL cannot carry.
+    Raises InvalidResult for what JSON or PostgreSQL cannot carry.
     """
     if value is None:
         return None
     try:
         text = _result_encoder.encode(value)
         if "\\u0000" in text and _has_nul(json.loads(text)):
-            raise ResultRefused(f"the {what} contains a NUL character, which cannot be stored")
+            raise InvalidResult(
+                f"the {what} contains a NUL character, which cannot be stored: remove it"
+            )
         if not text.isascii():
             text.encode()
     except UnicodeEncodeError:
-        raise ResultRefused(f"the {what} contains a lone surrogate") from None
+        raise InvalidResult(f"the {what} contains a lone surrogate: remove it") from None
     except (TypeError, ValueError, RecursionError) as error:
-        raise ResultRefused(f"the {what} cannot be stored as JSON: {error}") from error
+        raise InvalidResult(f"the {what} cannot be stored as JSON: {error}") from error
     return text
 
 

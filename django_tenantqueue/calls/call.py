@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any, Protocol
 
 from django.db.models import QuerySet
 
@@ -25,20 +25,36 @@ class Call:
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 
-    def __or__(self, other: object) -> Never:
-        """Raise TypeError: calls are not piped."""
-        raise TypeError(f"calls are not joined by |: use {foreign.MODULE['chain']}")
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Never:
-        """Raise TypeError: a call is a description."""
-        raise TypeError(f"a call is not called: use {foreign.CALL['delay']}")
-
     if not TYPE_CHECKING:  # else every attribute would exist
+
+        def __or__(self, other):
+            """Raise TypeError: calls are not piped."""
+            raise TypeError(f"calls are not joined by |: use {foreign.MODULE['chain']}")
+
+        def __call__(self, *args, **kwargs):
+            """Raise TypeError: a call is a description."""
+            raise TypeError(f"a call is not called: use {foreign.CALL['delay']}")
 
         def __getattr__(self, name):
             """Say what is used here in place of a method that signatures elsewhere have."""
             raise foreign.unknown_attribute(self, name, foreign.CALL)
 
+
+class CallableAlone(Protocol):
+    """A task that needs no arguments."""
+
+    def call(self) -> Call:
+        """Return a call of it."""
+
+
+CallLike = (
+    Call
+    | CallableAlone
+    | tuple[Any, str]
+    | tuple[Any, str, Sequence[Any]]
+    | tuple[Any, str, Sequence[Any], Mapping[str, Any]]
+)
+"""What describes a call, or with a queryset one for each row: see read_calls()."""
 
 _SHAPES = (
     "give task.call(…), (instance or class, 'method', args, kwargs) or (queryset, 'method', args, "
@@ -153,7 +169,10 @@ def check_detail(options: Options, tenant: str) -> None:
             f"session={options.session!r}: a detail has no session of its own; give the monitor one"
         )
     if options.run_at is not None:
-        raise InvalidOption("run_at: details run when their monitor feeds them")
+        raise InvalidOption(
+            f"run_at={options.run_at!r}: details run when their monitor feeds them; "
+            ".using(run_at=None) leaves it out"
+        )
     if options.unique is not None and options.unique.mode != "while_executing":
         raise InvalidOption(
             f"unique={options.unique.mode!r}: a monitor keeps each of its details, so that only "
@@ -181,7 +200,8 @@ def check_callback(options: Options, tenant: str) -> None:
 def _check_tenant(options: Options, tenant: str) -> None:
     if options.tenant is not None and options.tenant != tenant:
         raise InvalidOption(
-            f"tenant={options.tenant!r}: the details of a monitor belong to its tenant, {tenant!r}"
+            f"tenant={options.tenant!r}: the details of a monitor belong to its tenant, "
+            f"{tenant!r}; leave tenant out, or start a monitor for each tenant"
         )
 
 

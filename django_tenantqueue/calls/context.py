@@ -84,7 +84,10 @@ def _carriers() -> tuple[Carrier, ...]:
         try:
             found.append(import_string(path)())
         except (ImportError, TypeError) as error:
-            raise InvalidOption(f"TENANTQUEUE['CONTEXT'] {path!r}: {error}") from error
+            raise InvalidOption(
+                f"TENANTQUEUE['CONTEXT'] {path!r}: {error}. Give the path of a class that is made "
+                "without arguments"
+            ) from error
     return tuple(found)
 
 
@@ -95,7 +98,10 @@ def _wrappers() -> tuple[Callable[[Any], AbstractContextManager[Any]], ...]:
         try:
             found.append(import_string(path))
         except ImportError as error:
-            raise InvalidOption(f"TENANTQUEUE['WRAPPERS'] {path!r}: {error}") from error
+            raise InvalidOption(
+                f"TENANTQUEUE['WRAPPERS'] {path!r}: {error}. Give the path of a context manager "
+                "that takes the job"
+            ) from error
     return tuple(found)
 
 
@@ -145,7 +151,10 @@ def capture_context() -> str | None:
     try:
         return json.dumps(values, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise InvalidArgument(f"a value of TENANTQUEUE['CONTEXT'] is not JSON: {error}") from error
+        raise InvalidArgument(
+            f"what a class in TENANTQUEUE['CONTEXT'] carries is not JSON: {error}. Its capture() "
+            f"must return str, numbers, lists or dicts. These carry values: {', '.join(values)}"
+        ) from error
 
 
 def with_trace(context: str) -> str | None:
@@ -175,7 +184,7 @@ def surroundings(context: str | None, running: Any) -> Iterator[None]:
             if carrier.key in values:
                 stack.enter_context(carrier.apply(values[carrier.key]))
         for wrapper in _wrappers():
-            if running.claimed.is_async and not is_async_capable(wrapper):
+            if running._claimed.is_async and not is_async_capable(wrapper):
                 continue
             stack.enter_context(wrapper(running))
         yield

@@ -61,7 +61,7 @@ METHODS = {
 _WAIT = "job.wait(timeout=…).result, in seconds, and not inside a transaction"
 _STATE = "job.refresh().state"
 _FINAL = "job.refresh().final"
-_CANCEL = "operations.control.cancel([job.pk])"
+_CANCEL = "job.cancel()"
 
 JOB = {
     "aget": "(await job.await_end(timeout=…)).result",
@@ -83,9 +83,8 @@ JOB = {
     "meta": "job.stats, and current_job().stats inside the task",
     "parent": "Job.objects.get(pk=job.previous_id)",
     "ready": _FINAL,
-    "requeue": "operations.control.retry([job.pk])",
+    "requeue": "job.retry()",
     "retries": "job.attempt - 1",
-    "retry": "operations.control.retry([job.pk])",
     "return_value": "job.refresh().result",
     "revoke": _CANCEL,
     "status": _STATE,
@@ -125,7 +124,7 @@ MONITOR = {
     "join_native": _WAIT_FOR_ALL,
     "ready": _COUNTS,
     "results": "monitor.details()",
-    "revoke": "operations.monitor_control.cancel_monitor(monitor.pk)",
+    "revoke": "monitor.cancel()",
     "state": _COUNTS,
     "status": _COUNTS,
     "successful": _COUNTS,
@@ -196,7 +195,7 @@ OPTIONS = {
     "failure_ttl": "the retention rules in the admin",
     "headers": "labels=[…], or an argument of the task",
     "ignore_result": _RESULT,
-    "job_id": "the id of the job that delay() returns, or unique=Unique(…, key=…)",
+    "job_id": "the id of the job that .delay() returns, or unique=Unique(…, key=…)",
     "job_timeout": _TIMEOUT,
     "kwargs": _OPTIONS_AND_ARGUMENTS,
     "link": _CALLBACK,
@@ -233,7 +232,7 @@ OPTIONS = {
     "soft_time_limit": "timeout=…",
     "store_result": _RESULT,
     "takes_context": _IN_TASK,
-    "task_id": "the id of the job that delay() returns, or unique=Unique(…, key=…)",
+    "task_id": "the id of the job that .delay() returns, or unique=Unique(…, key=…)",
     "throws": "nothing, or raise Permanent for an error that no other attempt can mend",
     "time_limit": _TIMEOUT,
     "track_started": "nothing: a job has a state for it",
@@ -264,6 +263,7 @@ MODULE = {
     "current_app": _NO_APP,
     "current_task": "current_job, as in current_job().id inside a task",
     "db_periodic_task": _SCHEDULE,
+    "delay": "task, as in task.delay(1), or delayed, as in delayed(instance).method(1)",
     "db_task": _TASK,
     "enqueue": "task, as in task.delay(1)",
     "get_task_logger": "logging.getLogger(__name__)",

@@ -9,6 +9,7 @@ from typing import Any
 from ..conf import get_settings
 from ..exceptions import InvalidOption
 from .call import read_follow_ups
+from .option_types import JobOptions
 from .options import (
     NAMES,
     Options,
@@ -52,23 +53,28 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
 assert set(CHECKS) == set(NAMES)
 
 
-def merged(options: Options, changes: dict[str, Any]) -> Options:
-    """Return `options` with `changes` applied.
+def merged(options: Options, changes: JobOptions | dict[str, Any]) -> Options:
+    """Return `options` with `changes` applied. `changes` is changed.
 
     `executor` is a short form: it chooses a queue of that executor. Raises InvalidOption for an
     unknown name or a wrong value.
     """
-    if "executor" in changes:
-        changes = _with_queue(changes)
-    for name, value in changes.items():
+    given: Any = changes
+    if "executor" in given:
+        given = _with_queue(given)
+    for name, value in given.items():
         check = CHECKS.get(name)
         if check is None:
             raise unknown_option(name, (*NAMES, "executor"))
         if value is not None:
-            changes[name] = check(name, value)
-    if "queue" in changes:
-        changes["queue_is_fixed"] = changes["queue"] is not None
-    return replace(options, **changes)
+            try:
+                given[name] = check(name, value)
+            except InvalidOption as error:
+                error.option, error.value = name, value
+                raise
+    if "queue" in given:
+        given["queue_is_fixed"] = given["queue"] is not None
+    return replace(options, **given)
 
 
 def _with_queue(changes: dict[str, Any]) -> dict[str, Any]:
@@ -82,13 +88,17 @@ def _with_queue(changes: dict[str, Any]) -> dict[str, Any]:
         known = ", ".join(map(repr, get_settings().executors)) or "none"
         raise InvalidOption(
             f"executor={name!r}: TENANTQUEUE['EXECUTORS'] has no executor of that name (it has "
-            f"{known})"
+            f"{known})",
+            option="executor",
+            value=name,
         )
     if queue is None:
         changes["queue"] = next((q for q in entry.new_queues if "*" not in q), name)
     elif not entry.has(queue):
         raise InvalidOption(
             f"queue={queue!r} is not one of executor {name!r}, whose NEW_QUEUES are "
-            f"{list(entry.new_queues)!r}: give one of them, or the queue alone"
+            f"{list(entry.new_queues)!r}: give one of them, or the queue alone",
+            option="queue",
+            value=queue,
         )
     return changes

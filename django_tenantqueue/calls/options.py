@@ -97,12 +97,13 @@ def of_apps() -> dict[str, Callable[[Any, Any], Any]]:
 def unknown_option(name: str, known: Any) -> InvalidOption:
     """Return the error for an option that does not exist, with the one that is meant."""
     if name in foreign.OPTIONS:
-        return InvalidOption(f"unknown option {name!r}: use {foreign.OPTIONS[name]}")
+        said = f"use {foreign.OPTIONS[name]}"
+        return InvalidOption(f"unknown option {name!r}: {said}", option=name)
     if name not in known and (name in OF_TASKS or (apps.apps_ready and name in of_apps())):
-        return InvalidOption(f"unknown option {name!r}: it is an option of @task")
+        return InvalidOption(f"unknown option {name!r}: it is an option of @task", option=name)
     near = get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
-    return InvalidOption(f"unknown option {name!r}: {hint}")
+    return InvalidOption(f"unknown option {name!r}: {hint}", option=name)
 
 
 def explained(error: TypeError, func: Any, kwargs: Mapping[str, Any], using: str) -> TypeError:
@@ -180,7 +181,9 @@ def check_moment(name: str, value: Any) -> datetime | timedelta:
             f"{name}={value!r}: it must be an aware datetime, or a timedelta or seconds from now"
         )
     if timezone.is_naive(value):
-        raise InvalidOption(f"{name}={value!r} is naive: use django.utils.timezone")
+        raise InvalidOption(
+            f"{name}={value!r} is naive: use django.utils.timezone, as in timezone.now()"
+        )
     if not EARLIEST <= value < LATEST:
         raise InvalidOption(f"{name}={value!r}: its year must be from 1900 to 8999")
     return value.astimezone(UTC)  # PostgreSQL takes no offset of 16 hours or more
@@ -248,6 +251,7 @@ def check_labels(labels: Sequence[str]) -> list[str]:
     size, most = sum(len(label.encode()) for label in labels), get_settings().max_label_bytes
     if size > most:
         raise InvalidOption(
-            f"labels: they are {size:,} bytes, more than TENANTQUEUE['MAX_LABEL_BYTES'] = {most:,}"
+            f"labels: they are {size:,} bytes, more than TENANTQUEUE['MAX_LABEL_BYTES'] = "
+            f"{most:,}: give fewer or shorter ones"
         )
     return list(labels)

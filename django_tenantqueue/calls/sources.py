@@ -37,6 +37,7 @@ from ..features import Feature, hooks
 from .arguments import RESULT_MARK, TICK_MARK, encode_args, size_of, write_alias
 from .options import Options
 from .secret_option import Secret, marked
+from .task_hooks import TaskHooks
 
 
 class RegisteredTask(Protocol):
@@ -46,7 +47,7 @@ class RegisteredTask(Protocol):
     func: Callable[..., Any]
     is_async: bool
     atomic: bool
-    hooks: object | None
+    hooks: TaskHooks | None
     source: Source
     rate: tuple[float, int | None] | None
     extra: Mapping[str, Any]
@@ -56,10 +57,10 @@ class RegisteredTask(Protocol):
     def options(self) -> Options:
         """The options of its jobs."""
 
-    def wants_retry(self, error: BaseException) -> bool:
+    def _wants_retry(self, error: BaseException) -> bool:
         """Whether to retry a run that raised `error`."""
 
-    def backoff_seconds(self, attempt: int, error: BaseException) -> float | None:
+    def _backoff_seconds(self, attempt: int, error: BaseException) -> float | None:
         """Seconds before the next attempt; None: as the settings say."""
 
 
@@ -194,7 +195,8 @@ def find_task(name: str) -> RegisteredTask:
     if found is None:
         raise UnknownTask(
             f"no task is named {name!r} here: is its app in INSTALLED_APPS, and is it defined in "
-            "the app's tasks module?"
+            "the app's tasks module?",
+            name=name,
         )
     return found
 
@@ -256,7 +258,10 @@ def _own_name(found: Any, owner: Any) -> str:
 
 def _check_public(method: str) -> None:
     if any(part.startswith("_") for part in method.replace(":", ".").split(".")):
-        raise NotAllowed(f"{method!r} has a leading underscore: only public names can be run")
+        raise NotAllowed(
+            f"{method!r} has a leading underscore: only public names can be run. Rename it, or "
+            "call it in a public method"
+        )
 
 
 def _check_class(owner: type, method: str) -> None:
@@ -306,7 +311,9 @@ def _dotted(owner: Any) -> str:
 def _method_of(owner: Any, method: str, *, label: str) -> Callable[..., Any]:
     found = getattr(owner, method, None)
     if not callable(found):
-        raise InvalidArgument(f"{label} has no method {method!r}")
+        raise InvalidArgument(
+            f"{label} has no method {method!r}: check the spelling, and that it is a method"
+        )
     called: Callable[..., Any] = found
     return called
 
@@ -332,7 +339,10 @@ def describe_method(target: Any, method: str) -> Source:
     if isinstance(target, type):
         _check_class(target, method)
         if "<locals>" in target.__qualname__:
-            raise InvalidArgument(f"{_dotted(target)} is local to a function: it cannot be found")
+            raise InvalidArgument(
+                f"{_dotted(target)} is local to a function, so no worker can find it: define it at "
+                "module level"
+            )
         func = _method_of(target, method, label=_dotted(target))
         if is_of_instances(target, method, func):
             raise InvalidArgument(
@@ -386,11 +396,14 @@ def describe_function(target: Any) -> Source:
     module = getattr(target, "__module__", None)
     qualname = getattr(target, "__qualname__", None)
     if not callable(target) or not module or not qualname or "<" in qualname:
-        raise InvalidArgument(f"{target!r} is not a function that can be imported by name")
+        raise InvalidArgument(
+            f"{target!r} is not a function that can be imported by name: define it at module level "
+            "with def"
+        )
     if inspect.ismethod(target) and not isinstance(target.__self__, type):
         raise InvalidArgument(
             f"{target!r} is a method of an instance, which would be left behind: use "
-            f"delay(instance).{target.__name__}(…)"
+            f"delayed(instance).{target.__name__}(…)"
         )
     path = f"{module}:{qualname}"
     _check_callable(path)
@@ -416,7 +429,7 @@ def _import_path(path: str) -> tuple[Any, Any]:
         for part in qualname.split("."):
             owner, found = found, getattr(found, part)
     except (ImportError, AttributeError) as error:
-        raise UnknownTask(f"{path!r} cannot be imported: {error}") from error
+        raise UnknownTask(f"{path!r} cannot be imported: {error}", name=path) from error
     return found, owner
 
 
@@ -430,13 +443,21 @@ def resolve(
     """
     if source_type == "task":
         if source_method.startswith(f"{PACKAGE}.") and source_method not in known_names():
-            raise UnknownTask(f"no app that is installed here has the task {source_method!r}")
+            raise UnknownTask(
+                f"no app that is installed here has the task {source_method!r}: add its app to "
+                "INSTALLED_APPS",
+                name=source_method,
+            )
         task = find_task(source_method)
         return task.func, task
     if source_type == INTERNAL:
         own = _internal.get(source_method)
         if own is None:
-            raise UnknownTask(f"this version of {PACKAGE} has no task {source_method!r}")
+            raise UnknownTask(
+                f"this version of {PACKAGE} has no task {source_method!r}: a newer one has "
+                "enqueued it. Update this worker",
+                name=source_method,
+            )
         return own.func, own
     if source_type == NOTHING.source_type:
         return _do_nothing, None
@@ -444,7 +465,7 @@ def resolve(
         _check_callable(source_method)
         found, holder = _import_path(source_method)
         if not callable(found):
-            raise NotAllowed(f"{source_method!r} is not callable")
+            raise NotAllowed(f"{source_method!r} is not callable: name a function")
         dotted = source_method.replace(":", ".")
         if not _may_be_found(dotted, found, holder):
             raise NotAllowed(
@@ -455,7 +476,7 @@ def resolve(
     if source_type == "class":
         owner, _holder = _import_path(source_id)
         if not isinstance(owner, type):
-            raise NotAllowed(f"{source_id!r} is not a class")
+            raise NotAllowed(f"{source_id!r} is not a class: name a class, or use a function")
         _check_class(owner, source_method)
         return _bound(owner, source_method, source_id), None
     return _bound(
@@ -479,7 +500,9 @@ def _instance(source_type: str, key: str, method: str) -> Model:
     try:
         model: type[Model] = apps.get_model(label)
     except (LookupError, ValueError) as error:
-        raise UnknownTask(f"{label!r} is not a model here: {error}") from None
+        raise UnknownTask(
+            f"{label!r} is not a model here: {error}. Is its app in INSTALLED_APPS?", name=label
+        ) from None
     _check_class(model, method)
     try:
         return model._base_manager.using(alias or router.db_for_write(model)).get(pk=key)

@@ -8,14 +8,9 @@ from datetime import timedelta
 from typing import Any
 
 from ..exceptions import InvalidOption
+from .option_types import Backoff, RetryWhen
 from .options import APPS, NAMES, OF_TASKS, check_whole, needs_app, of_apps, unknown_option
-
-RetryWhen = tuple[type[BaseException], ...] | Callable[[BaseException], bool]
-Seconds = float | timedelta
-Backoff = Seconds | Callable[[int, BaseException], Seconds]
-
-HOOKS = ("enqueue", "before", "success", "error", "failure", "after")
-"""Methods of the object that is given as `hooks`."""
+from .task_hooks import HOOKS, TaskHooks
 
 
 def read_retry_when(
@@ -45,17 +40,23 @@ def read_backoff(name: str, backoff: Backoff | None) -> Backoff | None:
     )
 
 
-def read_hooks(name: str, hooks: object) -> object:
-    """Return `hooks` when it has a method that is called."""
-    found = [hook for hook in HOOKS if callable(getattr(hooks, hook, None))]
-    if hooks is not None and not found:
-        raise InvalidOption(
-            f"{name}: hooks={hooks!r} has none of the methods {', '.join(HOOKS)}: give an object "
-            "that has some"
-        )
-    if isinstance(hooks, type) and inspect.isfunction(inspect.getattr_static(hooks, found[0])):
+def read_hooks(name: str, hooks: Any) -> TaskHooks | None:
+    """Return `hooks` when a method of it is called."""
+    if hooks is None:
+        return None
+    if isinstance(hooks, type) and issubclass(hooks, TaskHooks):
         raise InvalidOption(
             f"{name}: hooks={hooks!r} is a class: give an object, {hooks.__name__}()"
+        )
+    if not isinstance(hooks, TaskHooks):
+        raise InvalidOption(
+            f"{name}: hooks={hooks!r} must be an object whose class inherits from "
+            "django_tenantqueue.TaskHooks"
+        )
+    if all(getattr(type(hooks), hook) is getattr(TaskHooks, hook) for hook in HOOKS):
+        raise InvalidOption(
+            f"{name}: hooks={hooks!r} overrides none of the methods {', '.join(HOOKS)}: override "
+            "some, or leave hooks out"
         )
     return hooks
 

@@ -22,9 +22,14 @@ def _resolver(path: str) -> Callable[[], str | None]:
     try:
         found = import_string(path)
     except ImportError as error:
-        raise InvalidOption(f"TENANTQUEUE['TENANT_RESOLVER'] {path!r}: {error}") from error
+        raise InvalidOption(
+            f"TENANTQUEUE['TENANT_RESOLVER'] {path!r}: {error}. Give the path of a function"
+        ) from error
     if not callable(found):
-        raise InvalidOption(f"TENANTQUEUE['TENANT_RESOLVER'] {path!r} is not callable")
+        raise InvalidOption(
+            f"TENANTQUEUE['TENANT_RESOLVER'] {path!r} is not callable: give the path of a function "
+            "that returns the tenant, or None"
+        )
     resolver: Callable[[], str | None] = found
     return resolver
 
@@ -59,7 +64,9 @@ def _checked(tenant: object, whose: str) -> str:
     if not isinstance(tenant, str):
         raise InvalidOption(f"{whose} {tenant!r}: it must be a str, as in str(company.pk)")
     if not is_storable(tenant):
-        raise InvalidOption(f"{whose} {tenant!r}: it has NUL characters or lone surrogates")
+        raise InvalidOption(
+            f"{whose} {tenant!r}: it has NUL characters or lone surrogates: remove them"
+        )
     return tenant
 
 

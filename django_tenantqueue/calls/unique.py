@@ -5,34 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final, Literal, get_args
 
 from ..exceptions import InvalidOption
 from ..settings import TEN_YEARS
 from ..text import is_storable
 
-UNTIL_EXECUTING = "until_executing"
-UNTIL_EXECUTED = "until_executed"
-UNTIL_EXPIRED = "until_expired"
-UNTIL_AND_WHILE_EXECUTING = "until_and_while_executing"
-WHILE_EXECUTING = "while_executing"
-WHILE_EXECUTING_REJECT = "while_executing_reject"
-MODES = (
-    UNTIL_EXECUTING,
-    UNTIL_EXECUTED,
-    UNTIL_EXPIRED,
-    UNTIL_AND_WHILE_EXECUTING,
-    WHILE_EXECUTING,
-    WHILE_EXECUTING_REJECT,
-)
+UNTIL_EXECUTING: Final = "until_executing"
+UNTIL_EXECUTED: Final = "until_executed"
+UNTIL_EXPIRED: Final = "until_expired"
+UNTIL_AND_WHILE_EXECUTING: Final = "until_and_while_executing"
+WHILE_EXECUTING: Final = "while_executing"
+WHILE_EXECUTING_REJECT: Final = "while_executing_reject"
+Mode = Literal[
+    "until_executing",
+    "until_executed",
+    "until_expired",
+    "until_and_while_executing",
+    "while_executing",
+    "while_executing_reject",
+]
+MODES: tuple[Mode, ...] = get_args(Mode)
 
-RETURN = "return"
-RAISE = "raise"
-REJECT = "reject"
-REPLACE = "replace"
-RESCHEDULE = "reschedule"
-LOG = "log"
-STRATEGIES = (RETURN, RAISE, REJECT, REPLACE, RESCHEDULE, LOG)
+RETURN: Final = "return"
+RAISE: Final = "raise"
+REJECT: Final = "reject"
+REPLACE: Final = "replace"
+RESCHEDULE: Final = "reschedule"
+LOG: Final = "log"
+Strategy = Literal["return", "raise", "reject", "replace", "reschedule", "log"]
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
 MOST_KEY = 200
 """Longest key, in characters."""
@@ -42,9 +44,12 @@ Key = str | Callable[..., str | int]
 
 @dataclass(frozen=True, slots=True)
 class Unique:
-    """Which jobs count as the same, until when, and what becomes of a second one.
+    """Deduplication rule: which jobs are duplicates, for how long, and how one is handled.
 
-    - `mode`: one of MODES; see docs/explanation/uniqueness.md
+    The modes are those of the Ruby gem sidekiq-unique-jobs, and so are the strategies, but for
+    `return`: https://github.com/mhenrixon/sidekiq-unique-jobs
+
+    - `mode`: one of MODES; default `until_executed`; see docs/explanation/uniqueness.md
     - `key`: what is the same. None: the task and its arguments. A str, or a callable that gets the
       arguments and returns one; then the task does not count. Keys are a tenant's own.
     - `ttl`: seconds or a timedelta from the enqueue after which the key is free whatever became of
@@ -54,10 +59,10 @@ class Unique:
     Raises InvalidOption.
     """
 
-    mode: str
+    mode: Mode = UNTIL_EXECUTED
     key: Key | None = None
     ttl: float | timedelta | None = None
-    on_conflict: str = RETURN
+    on_conflict: Strategy = RETURN
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

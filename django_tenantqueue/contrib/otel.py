@@ -75,7 +75,7 @@ class _Tracer:
     @contextmanager
     def process(self, running: Any) -> Iterator[Callable[[Outcome], None]]:
         """See `tracing.Tracer`."""
-        parent, links = _origin(running.claimed.context)
+        parent, links = _origin(running._claimed.context)
         attributes = _attributes("process", running.tenant, running.queue, running.name)
         attributes |= {
             "messaging.message.id": str(running.id),

@@ -32,29 +32,29 @@ class RunningJob:
     """
 
     __slots__ = (
+        "_cancel_seen",
+        "_claimed",
+        "_claimed_at",
+        "_counted",
+        "_dirty",
+        "_ended",
+        "_interrupted",
         "_monitor",
+        "_on_begin",
+        "_on_end",
+        "_pid",
         "_previous",
+        "_previous_result",
         "_progress",
+        "_recorded",
+        "_started",
         "_stats",
         "_summary",
+        "_thread_id",
         "cancel_requested",
-        "cancel_seen",
-        "claimed",
-        "claimed_at",
-        "counted",
-        "dirty",
-        "ended",
-        "interrupted",
         "lost",
-        "on_begin",
-        "on_end",
-        "pid",
-        "previous_result",
         "queue",
-        "recorded",
-        "started",
         "tenant",
-        "thread_id",
     )
 
     def __init__(
@@ -64,31 +64,31 @@ class RunningJob:
         tenant: str = "",
         queue: str = "",
     ) -> None:
-        self.claimed = claimed
+        self._claimed = claimed
         self.tenant = tenant
         self.queue = queue
-        self.claimed_at = 0.0
-        self.started: float | None = None
-        self.ended: float | None = None
-        self.recorded = False
-        self.counted = False
+        self._claimed_at = 0.0
+        self._started: float | None = None
+        self._ended: float | None = None
+        self._recorded = False
+        self._counted = False
         """Whether its start is in the figures."""
-        self.dirty = False
+        self._dirty = False
         self.cancel_requested = False
-        self.cancel_seen = 0.0
-        self.interrupted = False
+        self._cancel_seen = 0.0
+        self._interrupted = False
         self.lost = False
-        self.on_begin: Callable[[], None] | None = None
-        self.on_end: Callable[[], None] | None = None
-        self.thread_id: int | None = None
-        self.pid = 0
+        self._on_begin: Callable[[], None] | None = None
+        self._on_end: Callable[[], None] | None = None
+        self._thread_id: int | None = None
+        self._pid = 0
         self._progress: dict[str, Any] = {}
         self._stats: dict[str, Any] | None = None
         # empty until it was asked for
         self._monitor: tuple[JobMonitor | None] | tuple[()] = ()
         self._summary: tuple[MonitorSummary | None] | tuple[()] = ()
         self._previous: tuple[Job | None] | tuple[()] = ()
-        self.previous_result: PreviousResult | None = None
+        self._previous_result: PreviousResult | None = None
 
     if not TYPE_CHECKING:  # else every attribute would exist
 
@@ -99,36 +99,36 @@ class RunningJob:
     @property
     def id(self) -> int:
         """The job's id."""
-        return self.claimed.id
+        return self._claimed.id
 
     @property
     def name(self) -> str:
         """The task's name."""
-        return self.claimed.name
+        return self._claimed.name
 
     @property
     def attempt(self) -> int:
         """Which start this is, from 1."""
-        return self.claimed.attempt
+        return self._claimed.attempt
 
     @property
     def max_attempts(self) -> int:
         """How many starts there may be."""
-        return self.claimed.max_attempts
+        return self._claimed.max_attempts
 
     @property
     def age_seconds(self) -> float:
         """Seconds from the start to now, or to the end."""
-        if self.started is None:
+        if self._started is None:
             return 0.0
-        return max(0.0, (self.ended or time.monotonic()) - self.started)
+        return max(0.0, (self._ended or time.monotonic()) - self._started)
 
     @property
     def stats(self) -> dict[str, Any]:
         """Numbers that the task reports (row counts and the like), kept with the job."""
         if self._stats is None:
             self._stats = {}
-        self.dirty = True
+        self._dirty = True
         return self._stats
 
     @property
@@ -174,7 +174,7 @@ class RunningJob:
         """See previous."""
         return await sync_to_async(lambda: self.previous)()
 
-    def tell(self, previous: Job | None, summary: MonitorSummary | None) -> None:
+    def _tell(self, previous: Job | None, summary: MonitorSummary | None) -> None:
         """Set what is read from the database otherwise, for eager mode, which stores no job."""
         self._previous = (previous,)
         self._summary = (summary,)
@@ -197,16 +197,18 @@ class RunningJob:
         if message is not None:
             said["message"] = str(message)  # here, where its error is one of the task's
         self._progress = {**self._progress, **said}
-        self.dirty = True
+        self._dirty = True
 
     def check(self) -> None:
         """Raise Cancelled or ClaimLost when the run should stop; for tasks with loops."""
         if self.lost:
-            raise ClaimLost(f"job {self.id} was taken from this run")
+            raise ClaimLost(
+                f"job {self.id} was taken from this run: another run may have it. End this one"
+            )
         if self.cancel_requested:
-            raise Cancelled(f"the cancellation of job {self.id} was requested")
+            raise Cancelled(f"the cancellation of job {self.id} was requested: end this run")
 
-    def said(self) -> dict[str, Any]:
+    def _said(self) -> dict[str, Any]:
         """Return progress and statistics as keys of `extra`."""
         if self._stats:
             return {**self._progress, "stats": self._stats}
@@ -232,19 +234,19 @@ def current_job() -> RunningJob:
 
 def enter(running: RunningJob) -> None:
     """Make `running` the current job of this context and note its start."""
-    running.thread_id = threading.get_ident()
-    running.pid = os.getpid()
-    running.started = time.monotonic()
-    if running.on_begin is not None:
-        running.on_begin()
+    running._thread_id = threading.get_ident()
+    running._pid = os.getpid()
+    running._started = time.monotonic()
+    if running._on_begin is not None:
+        running._on_begin()
     _current.set(running)
 
 
 def leave() -> None:
     """Leave the current job."""
     running = _current.get()
-    if running is not None and running.on_end is not None:
-        running.on_end()
+    if running is not None and running._on_end is not None:
+        running._on_end()
     _current.set(None)
 
 
@@ -254,10 +256,10 @@ def end_forked_copy(running: RunningJob) -> None:
     It ends without any clean-up: its connections are those of the original. Its locks, those of the
     log among them, may be held by threads that it does not have.
     """
-    if os.getpid() != running.pid:
+    if os.getpid() != running._pid:
         os.write(
             2,
             f"job {running.id} forked this process, {os.getpid()}, from worker process "
-            f"{running.pid} and returned in both: this one ends\n".encode(),
+            f"{running._pid} and returned in both: this one ends\n".encode(),
         )
         os._exit(70)

@@ -49,7 +49,7 @@ def run_now(
     tenant = get_tenant() if options.tenant is None else options.tenant
     claimed = _claimed(source, options, tenant, args, kwargs, follows=previous is not None)
     running = RunningJob(claimed, tenant=tenant, queue=options.queue or "")
-    running.tell(previous, summary)
+    running._tell(previous, summary)
     try:
         job = _run_traced(running, source, options)
     except Exception as error:
@@ -111,7 +111,7 @@ def _claimed(
 
 
 def _run(running: RunningJob, source: Source, options: Options) -> Job:
-    claimed, tenant = running.claimed, running.tenant
+    claimed, tenant = running._claimed, running.tenant
     enter(running)
     try:
         func, _task = resolve(source.source_type, source.source_id, source.source_method)
@@ -146,8 +146,8 @@ def _as_job(running: RunningJob, options: Options, state: State) -> Job:
         started_at=started,
         finished_at=timezone.now(),
         attempt=1,
-        args=json.loads(running.claimed.args),
-        stats=running.said().get("stats"),
+        args=json.loads(running._claimed.args),
+        stats=running._said().get("stats"),
         previous_id=None if previous is None else previous.pk,
     )
 

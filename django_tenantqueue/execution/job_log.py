@@ -7,7 +7,7 @@ import traceback
 from typing import Any
 
 from ..conf import get_settings
-from ..exceptions import Permanent, Retry, TimeLimitExceeded
+from ..exceptions import Permanent, Postpone, Retry, TimeLimitExceeded
 from ..states import State
 from ..text import clean_text
 from ..tracebacks import folded_text
@@ -77,7 +77,7 @@ def log_failure(
     `described`: the error as it is stored. Never raises. What a task raises on purpose has no
     traceback here.
     """
-    expected = isinstance(error, Permanent | Retry | TimeLimitExceeded)
+    expected = isinstance(error, Permanent | Postpone | Retry | TimeLimitExceeded)
     then = "for good" if again_in is None else f"and runs again in {again_in:.1f} s"
     outcome = State.ERROR.value if again_in is None else RETRIED
     try:

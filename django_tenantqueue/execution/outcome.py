@@ -14,14 +14,14 @@ from django.dispatch import Signal
 
 from .. import signals
 from ..calls.arguments import encode_result
-from ..calls.sources import RegisteredTask
+from ..calls.sources import RegisteredTask, known_task
 from ..conf import get_settings
 from ..exceptions import (
     Cancelled,
     NotAllowed,
     Permanent,
     Postpone,
-    ResultRefused,
+    InvalidResult,
     Retry,
     TimeLimitExceeded,
     UnknownTask,
@@ -48,7 +48,7 @@ UNKNOWN_CLASS = f"{UnknownTask.__module__}.{UnknownTask.__qualname__}"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended: exactly one of the fields is set (and `reason` beside `give_back`).
+    """How a run ended: exactly one of the fields is set (and some beside it).
 
     `stored`: an atomic task committed its own success. `give_back`: this process cannot run the
     job, or its task postponed it; seconds until it may be tried again, and `reason` is the error
@@ -64,15 +64,14 @@ class Outcome:
     lost: bool = False
     follow_ups: Sequence[FollowUp] = ()
     """Beside `stored`: the jobs that its success enqueued."""
+    error: BaseException | None = None
+    """Beside `finished` in state `error`, and only for receivers of job_finished."""
 
 
 def call_hook(task: RegisteredTask | None, name: str, *args: Any) -> None:
     """Call a hook of the task, if it has one; its errors are the caller's."""
-    if task is None or task.hooks is None:
-        return
-    hook = getattr(task.hooks, name, None)
-    if hook is not None:
-        hook(*args)
+    if task is not None and task.hooks is not None:
+        getattr(task.hooks, name)(*args)
 
 
 def log_error(running: RunningJob, message: str, *args: object) -> None:
@@ -85,8 +84,10 @@ def log_error(running: RunningJob, message: str, *args: object) -> None:
 
 def announce(signal: Signal, running: RunningJob, **said: object) -> None:
     """Send a signal; what a receiver raises is logged, and changes no outcome."""
+    claimed = running.claimed
+    task = known_task(claimed.source_type, claimed.source_method)
     try:
-        signal.send_robust(running.name, job_id=running.id, **said)
+        signal.send_robust(task, name=running.name, job_id=running.id, **said)
     except (Cancelled, TimeLimitExceeded):  # the run was interrupted meanwhile
         raise
     except BaseException:  # noqa: BLE001 - send_robust() catches each Exception, not SystemExit
@@ -104,7 +105,7 @@ def call_hook_quietly(
 
 
 def _extra(running: RunningJob, error: dict[str, Any] | None = None) -> str | None:
-    said = running.said()
+    said = running._said()
     if not said and error is None:
         return None
     if "stats" in said:
@@ -126,7 +127,7 @@ def _extra_or_error(running: RunningJob, error: dict[str, Any]) -> str:
 
 
 def success(running: RunningJob, value: Any) -> Finished:
-    claimed = running.claimed
+    claimed = running._claimed
     result, ref = store_result(claimed.id, claimed.claim_seq, value)
     extra = _extra(running)
     return Finished(
@@ -148,7 +149,7 @@ def ended(running: RunningJob, state: State, error: BaseException) -> Finished:
 
 
 def _finished(running: RunningJob, state: State, extra: str) -> Finished:
-    claimed = running.claimed
+    claimed = running._claimed
     return Finished(
         claimed.id,
         claimed.claim_seq,
@@ -160,7 +161,7 @@ def _finished(running: RunningJob, state: State, extra: str) -> Finished:
 
 
 def _age(running: RunningJob) -> float | None:
-    return None if running.started is None else running.age_seconds
+    return None if running._started is None else running.age_seconds
 
 
 def backoff_seconds(attempt: int, *, base: float | None = None, most: float | None = None) -> float:
@@ -178,7 +179,7 @@ def _backoff_seconds(task: RegisteredTask | None, attempt: int, error: BaseExcep
     """Seconds before the next attempt: the task's own, or those of the settings."""
     if isinstance(error, Retry) and error.after_seconds is not None:
         return error.after_seconds
-    own = None if task is None else task.backoff_seconds(attempt, error)
+    own = None if task is None else task._backoff_seconds(attempt, error)
     if own is None or isnan(own):
         return backoff_seconds(attempt)
     return min(max(0.0, float(own)), TEN_YEARS)
@@ -187,9 +188,9 @@ def _backoff_seconds(task: RegisteredTask | None, attempt: int, error: BaseExcep
 def _may_retry(task: RegisteredTask | None, error: BaseException) -> bool:
     if isinstance(error, Retry):
         return True
-    if isinstance(error, Permanent | NotAllowed | ResultRefused):
+    if isinstance(error, Permanent | NotAllowed | InvalidResult):
         return False
-    return True if task is None else task.wants_retry(error)
+    return True if task is None else task._wants_retry(error)
 
 
 def judge(running: RunningJob, task: RegisteredTask | None, error: BaseException) -> Outcome:
@@ -207,9 +208,14 @@ def judge(running: RunningJob, task: RegisteredTask | None, error: BaseException
         return unjudged(running, error, failure)
 
 
+def _for_receivers(error: BaseException) -> BaseException | None:
+    """Return the error of a failed end if someone wants it: it keeps the frames of its task."""
+    return error if signals.job_finished.receivers else None
+
+
 def unjudged(running: RunningJob, error: BaseException, failure: BaseException) -> Outcome:
     """Return the end of a run whose outcome could not be judged; asks no object of the task's."""
-    claimed = running.claimed
+    claimed = running._claimed
     name = class_name(type(error))
     logger.error(
         "the outcome of job %s (%s) could not be judged: %s while it ended with %s",
@@ -220,7 +226,8 @@ def unjudged(running: RunningJob, error: BaseException, failure: BaseException) 
         extra=about(running, outcome=State.ERROR.value, duration=running.age_seconds),
     )
     described = stored_error(name, "", attempt=claimed.attempt, seconds=running.age_seconds)
-    return Outcome(finished=_finished(running, State.ERROR, json.dumps({"error": described})))
+    finished = _finished(running, State.ERROR, json.dumps({"error": described}))
+    return Outcome(finished=finished, error=_for_receivers(error))
 
 
 def _given_back(running: RunningJob, described: dict[str, Any], seconds: float) -> Outcome:
@@ -228,7 +235,7 @@ def _given_back(running: RunningJob, described: dict[str, Any], seconds: float) 
 
 
 def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseException) -> Outcome:
-    claimed = running.claimed
+    claimed = running._claimed
     if running.lost:
         return Outcome(lost=True)
     if isinstance(error, UnknownTask) and task is None:
@@ -242,7 +249,7 @@ def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
     if isinstance(error, Postpone) and not running.cancel_requested:
         described = describe_error(error, running.attempt)
         logger.info("job %s: postponed: %s", claimed.id, described["message"], extra=about(running))
-        return _given_back(running, described, error.after_seconds or 0.0)
+        return _given_back(running, described, error.after_seconds)
     if isinstance(error, Cancelled):
         return Outcome(finished=ended(running, State.CANCELLED, error))
     again = claimed.attempt < claimed.max_attempts
@@ -262,14 +269,15 @@ def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
             error, again = policy_error, False
     else:
         again = False
-    call_hook_quietly(task, "error", running, error)
+    call_hook_quietly(task, "attempt_failed", running, error)
     described = describe_error(error, claimed.attempt, running.age_seconds)
     if again:
-        announce(signals.job_retried, running, attempt=claimed.attempt, error=described)
+        if signals.job_retried.receivers:
+            announce(signals.job_retried, running, attempt=claimed.attempt, error=error)
         extra = _extra_or_error(running, described)
         log_failure(running, error, described, delay)
         return Outcome(failed=Failed(claimed.id, claimed.claim_seq, delay, extra, claimed.gates))
     call_hook_quietly(task, "failure", running)
     finished = _finished(running, State.ERROR, _extra_or_error(running, described))
     log_failure(running, error, described, None)
-    return Outcome(finished=finished)
+    return Outcome(finished=finished, error=_for_receivers(error))

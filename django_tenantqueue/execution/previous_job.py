@@ -37,7 +37,7 @@ def needs_result(claimed: ClaimedJob) -> bool:
 
 def placeholder_values(running: RunningJob) -> dict[str, Any]:
     """Return what is put in for placeholders. Raises Permanent when the result is gone."""
-    claimed = running.claimed
+    claimed = running._claimed
     values = {"attempt": claimed.attempt, "tenant": running.tenant, "job_id": claimed.id}
     if needs_result(claimed):
         values["result"] = _result_before(running)
@@ -46,14 +46,14 @@ def placeholder_values(running: RunningJob) -> dict[str, Any]:
 
 async def aplaceholder_values(running: RunningJob) -> dict[str, Any]:
     """See placeholder_values()."""
-    if needs_result(running.claimed):
+    if needs_result(running._claimed):
         return await sync_to_async(placeholder_values)(running)
     return placeholder_values(running)
 
 
 def _result_before(running: RunningJob) -> Any:
     """Return the result; it is read here unless the worker has read it with those of others."""
-    found = running.previous_result
+    found = running._previous_result
     if found is None:
         found = read_previous_results(get_settings().database, [running.id]).get(running.id)
     if found is None or not found.is_there:

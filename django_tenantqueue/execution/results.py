@@ -8,7 +8,7 @@ from django.core.cache import caches
 
 from ..calls.arguments import encode_result, size_of
 from ..conf import get_settings
-from ..exceptions import ResultRefused
+from ..exceptions import InvalidResult
 
 
 def may_use_cache(value: object) -> bool:
@@ -22,7 +22,7 @@ def may_use_cache(value: object) -> bool:
 def store_result(job_id: int, claim_seq: int, value: object) -> tuple[str | None, str | None]:
     """Return (JSON text for the row, reference to a cache); one of them is None.
 
-    Raises ResultRefused for a value that cannot be stored or is too large.
+    Raises InvalidResult for a value that cannot be stored or is too large.
     """
     text = encode_result(value)
     if text is None:
@@ -45,14 +45,14 @@ def store_result(job_id: int, claim_seq: int, value: object) -> tuple[str | None
 
 
 def check_statistics(stats: object) -> None:
-    """Raise ResultRefused for statistics that cannot be stored or are too large."""
+    """Raise InvalidResult for statistics that cannot be stored or are too large."""
     text = encode_result(stats, "statistics")
     if text is not None and size_of(text) > get_settings().max_result_bytes:
         raise _too_large("the statistics are", text, "keep them in a table of your own")
 
 
-def _too_large(what: str, text: str, way_out: str) -> ResultRefused:
-    return ResultRefused(
+def _too_large(what: str, text: str, way_out: str) -> InvalidResult:
+    return InvalidResult(
         f"{what} {size_of(text):,} bytes of JSON, more than TENANTQUEUE['MAX_RESULT_BYTES'] = "
         f"{get_settings().max_result_bytes:,}: {way_out}"
     )

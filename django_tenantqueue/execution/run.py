@@ -33,6 +33,7 @@ from ..exceptions import (
     Cancelled,
     ClaimLost,
     Permanent,
+    Postpone,
     Retry,
     TimeLimitExceeded,
     TransactionLeftOpen,
@@ -88,9 +89,9 @@ def _before(running: RunningJob) -> Outcome | None:
     """Note the start; return an outcome when the job is not to be run at all."""
     current.enter(running)
     if signals.job_started.receivers:
-        announce(signals.job_started, running, attempt=running.claimed.attempt)
-    if _expired(running.claimed):
-        error = Cancelled(f"it expired at {running.claimed.expires_at} before it could start")
+        announce(signals.job_started, running, attempt=running._claimed.attempt)
+    if _expired(running._claimed):
+        error = Cancelled(f"it expired at {running._claimed.expires_at} before it could start")
         return Outcome(finished=replace(ended(running, State.CANCELLED, error), age_seconds=None))
     return None
 
@@ -98,7 +99,9 @@ def _before(running: RunningJob) -> Outcome | None:
 def _after(running: RunningJob, outcome: Outcome) -> Outcome:
     if signals.job_finished.receivers and (outcome.stored or outcome.finished is not None):
         state = outcome.finished.state if outcome.finished is not None else State.SUCCESS.value
-        announce(signals.job_finished, running, state=state)
+        announce(signals.job_finished, running, state=state, error=outcome.error)
+        if outcome.error is not None:
+            outcome = replace(outcome, error=None)
     return outcome
 
 
@@ -121,7 +124,7 @@ def _run_sync(running: RunningJob, worker_id: int, blocks: Mapping[str, int]) ->
         outcome = _before(running)
         if outcome is None:
             with use_tenant(running.tenant), _around(running):
-                call = prepare(running.claimed, placeholder_values(running))
+                call = prepare(running._claimed, placeholder_values(running))
                 task = call.task
                 if task is not None and task.atomic:
                     outcome = _run_atomic(running, call, worker_id, blocks)
@@ -136,12 +139,12 @@ def _run_sync(running: RunningJob, worker_id: int, blocks: Mapping[str, int]) ->
 
 
 def _leave(running: RunningJob) -> None:
-    running.ended = running.ended or time.monotonic()
+    running._ended = running._ended or time.monotonic()
     current.leave()
 
 
 def _failed(running: RunningJob, task: RegisteredTask | None, error: BaseException) -> Outcome:
-    running.ended = time.monotonic()
+    running._ended = time.monotonic()
     raised = error
     try:
         error = _explained(running, interruption_of(running, error))
@@ -154,7 +157,7 @@ def _failed(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
         )
     outcome = judge(running, task, error)
     call_hook_quietly(task, "after", running)
-    if running.interrupted:
+    if running._interrupted:
         # a connection that was being made would stay open until the garbage collector comes
         for cause in _causes(raised):
             traceback.clear_frames(cause.__traceback__)
@@ -166,8 +169,8 @@ def interruption_of(running: RunningJob, error: BaseException) -> BaseException:
 
     One that arrives inside psycopg or in Django's rollback is hidden by the error that follows.
     """
-    own = (TimeLimitExceeded, Cancelled, ClaimLost, Permanent, Retry)
-    if not running.interrupted or isinstance(error, own):
+    own = (TimeLimitExceeded, Cancelled, ClaimLost, Permanent, Postpone, Retry)
+    if not running._interrupted or isinstance(error, own):
         return error
     for cause in _causes(error):
         if isinstance(cause, TimeLimitExceeded | Cancelled):
@@ -183,7 +186,7 @@ def _explained(running: RunningJob, error: BaseException) -> BaseException:
         return error  # str() of a project's own error may raise
     if isinstance(error, TimeLimitExceeded):
         said = f"it ran for {running.age_seconds:.1f} s: its timeout is "
-        return TimeLimitExceeded(f"{said}{running.claimed.timeout_seconds} s").with_traceback(
+        return TimeLimitExceeded(f"{said}{running._claimed.timeout_seconds} s").with_traceback(
             error.__traceback__
         )
     return Cancelled("cancelled while it ran").with_traceback(error.__traceback__)
@@ -201,8 +204,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _around(running: RunningJob) -> AbstractContextManager[None]:
-    if has_surroundings(running.claimed.context):
-        return surroundings(running.claimed.context, running)
+    if has_surroundings(running._claimed.context):
+        return surroundings(running._claimed.context, running)
     return nullcontext()
 
 
@@ -217,7 +220,7 @@ def _called(running: RunningJob, call: Call, blocks: Mapping[str, int]) -> Any:
         # this thread, where the wrappers were entered
         value = async_to_sync(_finished)(value)
     check_blocks(blocks)
-    running.ended = time.monotonic()
+    running._ended = time.monotonic()
     call_hook_quietly(call.task, "success", running, value)
     return value
 
@@ -271,7 +274,7 @@ def _committed_after_all(using: str, running: RunningJob, error: BaseException) 
     if connections[using].is_usable():
         return False
     connections[using].close()
-    claimed = running.claimed
+    claimed = running._claimed
     found = (
         Job.objects.using(using)
         .filter(pk=claimed.id, claim_seq=claimed.claim_seq, state=State.SUCCESS)
@@ -307,7 +310,7 @@ async def _run_async(running: RunningJob) -> Outcome:
         if outcome is None:
             check_coroutine(running.name)
             with use_tenant(running.tenant), _around(running):
-                claimed = running.claimed
+                claimed = running._claimed
                 values = await aplaceholder_values(running)
                 if _loads_rows(claimed):
                     call = await sync_to_async(prepare)(claimed, values)
@@ -331,7 +334,7 @@ def _interrupted(
 ) -> Outcome:
     if running.cancel_requested:
         return _failed(running, task, Cancelled("cancelled while it ran"))
-    if running.interrupted:
+    if running._interrupted:
         return _failed(running, task, TimeLimitExceeded())
     return _failed(running, task, error)
 
@@ -373,6 +376,6 @@ async def _awaited(running: RunningJob, call: Call) -> Any:
         value = await _awaitable(call)
     finally:
         current.end_forked_copy(running)
-    running.ended = time.monotonic()
+    running._ended = time.monotonic()
     call_hook_quietly(call.task, "success", running, value)
     return value

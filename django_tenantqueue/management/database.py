@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.core.exceptions import ValidationError
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.core.management.base import CommandError
 from django.db import DatabaseError, connections
 
@@ -31,13 +31,13 @@ def jobs_database(alias: str | None) -> str:
 
 
 @contextmanager
-def telling_database_errors(using: str) -> Iterator[None]:
-    """Raise CommandError for an error of the database, with what to look at."""
+def telling_database_errors(alias: str | None) -> Iterator[None]:
+    """Raise CommandError for an error of the jobs' database, with what to look at."""
     try:
         yield
     except DatabaseError as error:
         raise CommandError(
-            f"the jobs' database {using!r} cannot be used: {str(error).strip()}\n"
+            f"the jobs' database {alias_of(alias)!r} cannot be used: {str(error).strip()}\n"
             "Is PostgreSQL running, and has `manage.py migrate` been run?"
         ) from error
 
@@ -49,6 +49,17 @@ def acting_as_shell_user() -> Iterator[None]:
         with acting_as(shell_user(), Change.Source.COMMAND):
             yield
     except ValidationError as error:
-        raise CommandError("; ".join(error.messages)) from error
+        raise CommandError(_told(error)) from error
     except TenantQueueError as error:
         raise CommandError(str(error)) from error
+
+
+def _told(error: ValidationError) -> str:
+    """Return the texts of an error, each with its column."""
+    if not hasattr(error, "error_dict"):
+        return "; ".join(error.messages)
+    return "; ".join(
+        text if column == NON_FIELD_ERRORS else f"{column}: {text}"
+        for column, texts in error.message_dict.items()
+        for text in texts
+    )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
+from ..text import read_number
+
 LONGEST_SECONDS = 1_000_000
 
 
@@ -22,6 +24,14 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
             )
         return value
 
+    return number
+
+
+def row_number(text: str) -> int:
+    """Read the number of a job or a monitor as it is printed elsewhere: 1753, #1753 or 1,753."""
+    number = read_number(text.removeprefix("#").replace(",", ""))
+    if number is None:
+        raise argparse.ArgumentTypeError(f"{text[:50]!r} is not the number of a job or a monitor")
     return number
 
 

@@ -20,11 +20,16 @@ from django.utils.translation import gettext_lazy as _
 from ..calls import foreign
 from ..calls.arguments import are_removed
 from ..conf import get_settings
-from ..exceptions import InvalidOption, JobNotFound, JobReadOnly, TransitionRefused, WaitTimeout
+from ..coroutines import twin
+from ..exceptions import InvalidOption, JobNotFound, JobReadOnly, Unsupported, WaitTimeout
 from ..link_tokens import SESSION, USER, sign_job_id
 from ..states import ACTIVE, EARLIEST, FINAL, LATEST, Priority, State
 from .fields import TextListField
 from .job_query import JobQuerySet, user_text
+from .verbs import act
+
+if TYPE_CHECKING:
+    from ..operations.result import Result
 
 _MISSING = object()
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
@@ -200,18 +205,18 @@ class Job(models.Model):
         return f"{self.name} #{self.pk}"
 
     def save(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raise JobReadOnly: use django_tenantqueue.operations instead."""
+        """Raise JobReadOnly: use django_tenantqueue.control instead."""
         raise JobReadOnly(
-            f"Job {self.pk!r} cannot be saved: jobs are made by Task.delay() and changed by the "
-            "functions in django_tenantqueue.operations.control (retry, cancel, change_priority …)"
+            f"Job {self.pk!r} cannot be saved: jobs are made by Task.delay() and changed by "
+            "job.cancel(), .retry(), .run_now(), .tune(), or django_tenantqueue.control"
         )
 
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raise JobReadOnly: cancel the job, or let its history partition be dropped."""
         raise JobReadOnly(
-            f"Job {self.pk!r} cannot be deleted: cancel it with cancel() of "
-            "django_tenantqueue.operations.control, delete finished jobs with its "
-            "delete_finished(), or let their history be dropped"
+            f"Job {self.pk!r} cannot be deleted by itself: cancel it with job.cancel(), delete "
+            "finished jobs with django_tenantqueue.control.delete(), or let their history be "
+            "dropped"
         )
 
     @property
@@ -238,8 +243,16 @@ class Job(models.Model):
         alias, _, key = self.result_ref.partition(":")
         value = caches[alias].get(key, _MISSING)
         if value is _MISSING:
-            raise LookupError(f"the result of job {self.pk} is no longer in the cache {alias!r}")
+            raise LookupError(
+                f"the result of job {self.pk} is no longer in the cache {alias!r}: raise RESULT_TTL "
+                "or the size of that cache, or keep results in their rows (RESULT_STORE, "
+                "LARGE_RESULT_STORE)"
+            )
         return value
+
+    async def aresult(self) -> Any:
+        """See result."""
+        return await sync_to_async(lambda: self.result)()
 
     @property
     def arguments_removed(self) -> bool:
@@ -259,6 +272,8 @@ class Job(models.Model):
         """
         return _status_path(bound_token(self.pk, user, session))
 
+    astatus_url_for = twin(status_url_for)
+
     def refresh(self) -> Self:
         """Read the row again, from the primary; return self. Raises JobNotFound.
 
@@ -268,13 +283,40 @@ class Job(models.Model):
             return self
         fresh = Job.objects.using(get_settings().database).find(self.pk)
         if fresh is None:
-            raise JobNotFound(f"job {self.pk} does not exist any more")
+            raise JobNotFound(
+                f"job {self.pk} does not exist any more: it was deleted, or its history was "
+                "dropped. Retention rules and the setting HISTORY_KEEP_MONTHS say for how long "
+                "jobs are kept",
+                job_id=self.pk,
+            )
         self.__dict__.update(fresh.__dict__)
         return self
 
-    async def arefresh(self) -> Self:
-        """See refresh()."""
-        return await sync_to_async(self.refresh)()
+    arefresh = twin(refresh)
+
+    def cancel(self) -> Result:
+        """Cancel it, see control.cancel(). This object is not refreshed."""
+        return act("cancel", self)
+
+    acancel = twin(cancel)
+
+    def retry(self) -> Result:
+        """Make it ready again after an error, see control.retry(). This object is not refreshed."""
+        return act("retry", self)
+
+    aretry = twin(retry)
+
+    def run_now(self) -> Result:
+        """Run it now if it waits for its time, see control.run_now(). It is not refreshed."""
+        return act("run_now", self)
+
+    arun_now = twin(run_now)
+
+    def tune(self, **columns: Any) -> Result:
+        """Change its `priority` or `run_at`, see control.tune(). This object is not refreshed."""
+        return act("tune", self, **columns)
+
+    atune = twin(tune)
 
     if not TYPE_CHECKING:  # else every attribute would exist
 
@@ -283,12 +325,14 @@ class Job(models.Model):
             raise foreign.unknown_attribute(self, name, foreign.JOB)
 
     def wait(self, timeout: float | timedelta = 30.0) -> Self:
-        """Wait until the job has ended; return self, refreshed. Coroutines use await_end().
+        """Wait until the job has ended; return self, refreshed.
+
+        Its twin is await_end(), because `a` and `wait` make a keyword of Python.
 
         `timeout`: seconds or a timedelta.
 
         Looks at the row every 50 ms at first, every half second later. Raises WaitTimeout, and
-        TransitionRefused inside a transaction, whose uncommitted job no worker can see.
+        Unsupported inside a transaction, whose uncommitted job no worker can see.
         """
         for pause in self._pauses(timeout):
             time.sleep(pause)
@@ -309,7 +353,7 @@ class Job(models.Model):
         if self._is_eager:
             return
         if connections[get_settings().database].in_atomic_block:
-            raise TransitionRefused(
+            raise Unsupported(
                 f"job {self.pk} cannot be waited for inside a transaction: workers see it after "
                 "the commit. In a TestCase use run_pending() or eager() of "
                 "django_tenantqueue.testing"
@@ -319,7 +363,7 @@ class Job(models.Model):
                 return
             yield pause
         if not self.refresh().is_final:
-            raise WaitTimeout(f"job {self.pk} is still {self.state} after {timeout} s")
+            raise WaitTimeout(self.pk, self.state, timeout)
 
     @property
     def _is_eager(self) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 from django.db import models, router
 
 from ..calls.arguments import write_alias
+from ..coroutines import twin
 from ..states import ACTIVE, State
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class JobQuerySet(models.QuerySet["Job"]):
                 return found
         return None
 
+    afind = twin(find)
+
     def find_many(self, job_ids: Iterable[int]) -> dict[int, Job]:
         """Return the jobs of these ids that exist, by id, with two queries at most.
 
@@ -72,6 +75,8 @@ class JobQuerySet(models.QuerySet["Job"]):
         if missing := wanted - found.keys():
             found |= {job.pk: job for job in self.filter(pk__in=missing).order_by()}
         return found
+
+    afind_many = twin(find_many)
 
     def for_tenant(self, tenant: str) -> Self:
         """Jobs of all queues of one tenant."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from asgiref.sync import sync_to_async
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
@@ -13,12 +12,19 @@ from django.utils.translation import gettext_lazy as _
 
 from ..calls import foreign
 from ..conf import get_settings
+from ..coroutines import twin
 from ..exceptions import Unsupported
 from ..states import Priority
 from .job import Job
+from .verbs import act
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime, timedelta
+
+    from ..operations.result import Result
+    from ..calls.call import CallLike
+    from ..status.monitor_progress import Progress
 
 
 def _operation(name: str) -> Any:
@@ -32,7 +38,7 @@ class MonitorManager(models.Manager["ConcurrentJobMonitor"]):
     def start(
         self,
         name: str,
-        details: Any = (),
+        details: Iterable[CallLike] | CallLike = (),
         *,
         parallel: int,
         interval: float | timedelta = 0,
@@ -40,7 +46,7 @@ class MonitorManager(models.Manager["ConcurrentJobMonitor"]):
         tenant: str | None = None,
         queue: str | None = None,
         session: str | int | None = None,
-        on_done: Any = None,
+        on_done: CallLike | None = None,
         stop_after_failures: int | None = None,
         keep_open: bool = False,
         created_by: str | None = None,
@@ -64,9 +70,7 @@ class MonitorManager(models.Manager["ConcurrentJobMonitor"]):
         )
         return started
 
-    async def astart(self, *args: Any, **kwargs: Any) -> ConcurrentJobMonitor:
-        """See start()."""
-        return await sync_to_async(self.start)(*args, **kwargs)
+    astart = twin(start)
 
 
 class ConcurrentJobMonitor(models.Model):
@@ -163,31 +167,56 @@ class ConcurrentJobMonitor(models.Model):
         details = ConcurrentJobMonitorDetail.objects.using(get_settings().database)
         return details.filter(monitor_id=self.pk).exclude(pk=self.anchor_id)  # type: ignore[return-value]
 
-    def add(self, details: Any) -> int:
+    def add(self, details: Iterable[CallLike] | CallLike) -> int:
         """Add details in the current transaction; return how many. See operations.monitors."""
         added: int = _operation("add")(self, details)
         return added
 
-    async def aadd(self, details: Any) -> int:
-        """See add()."""
-        return await sync_to_async(self.add)(details)
+    aadd = twin(add)
 
     def close(self) -> None:
         """Let it end after its last detail. See operations.monitors."""
         _operation("close")(self)
 
-    async def aclose(self) -> None:
-        """See close()."""
-        await sync_to_async(self.close)()
+    aclose = twin(close)
 
-    def progress(self, now: datetime | None = None) -> Any:
-        """Return status.monitor_progress.Progress: counts, status, rate and when it may end."""
+    def pause(self) -> Result:
+        """Feed no more of its details, see control.pause(). This object is not refreshed."""
+        return act("pause", self)
+
+    apause = twin(pause)
+
+    def resume(self) -> Result:
+        """Feed its details again, see control.resume(). This object is not refreshed."""
+        return act("resume", self)
+
+    aresume = twin(resume)
+
+    def cancel(self) -> Result:
+        """Cancel it and all its details, see control.cancel(). This object is not refreshed."""
+        return act("cancel", self)
+
+    acancel = twin(cancel)
+
+    def retry(self) -> Result:
+        """Retry its failed details, see control.retry(). This object is not refreshed."""
+        return act("retry", self)
+
+    aretry = twin(retry)
+
+    def tune(self, **columns: Any) -> Result:
+        """Write columns, see control.tune(): `monitor.tune(parallel=5)`. It is not refreshed."""
+        return act("tune", self, **columns)
+
+    atune = twin(tune)
+
+    def progress(self, now: datetime | None = None) -> Progress:
+        """Return counts, status, rate and when it may end."""
         progress_of = import_string("django_tenantqueue.status.monitor_progress.progress_of")
-        return progress_of([self], now=now)[self.pk]
+        found: Progress = progress_of([self], now=now)[self.pk]
+        return found
 
-    async def aprogress(self, now: datetime | None = None) -> Any:
-        """See progress()."""
-        return await sync_to_async(self.progress)(now)
+    aprogress = twin(progress)
 
 
 class MonitorAddition(models.Model):

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from ..coroutines import twin
 from . import shared_columns
+from .verbs import act
+
+if TYPE_CHECKING:
+    from ..operations.result import Result
 
 
 class TenantQueue(models.Model):
@@ -95,6 +102,24 @@ class TenantQueue(models.Model):
 
     def __str__(self) -> str:
         return f"{self.tenant or '–'} / {self.name}"
+
+    def pause(self) -> Result:
+        """Start no more of its jobs, see control.pause(). This object is not refreshed."""
+        return act("pause", self)
+
+    apause = twin(pause)
+
+    def resume(self) -> Result:
+        """Start its jobs again, see control.resume(). This object is not refreshed."""
+        return act("resume", self)
+
+    aresume = twin(resume)
+
+    def tune(self, **columns: Any) -> Result:
+        """Write columns, see control.tune(): `queue.tune(num_slots=5)`. It is not refreshed."""
+        return act("tune", self, **columns)
+
+    atune = twin(tune)
 
     @property
     def burst_size(self) -> int | None:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from django.db import transaction
 from django.utils import timezone
@@ -16,9 +16,9 @@ from ..calls.given import merged
 from ..calls.options import Options
 from ..calls.secret_option import with_mark
 from ..calls.sources import INTERNAL, NOTHING, RegisteredTask, Source, resolve, signature_of
-from ..calls.unique import UNTIL_EXPIRED, Unique
+from ..calls.unique import UNTIL_EXPIRED, Mode, Unique
 from ..conf import get_settings
-from ..exceptions import NotAllowed, TransitionRefused
+from ..exceptions import NotAllowed, InvalidState
 from ..gate_keys import own_key
 from ..models import Change, Job, TenantQueue
 from ..status.masking import split
@@ -30,19 +30,21 @@ def source_of(job: Job) -> tuple[Source, RegisteredTask | None]:
     """Return what a job runs, ready to be called again, and its task if it is one.
 
     Raises UnknownTask (this process does not know it), NotAllowed, Permanent (its object is gone),
-    TransitionRefused (its arguments were removed).
+    InvalidState (its arguments were removed).
     """
     if job.arguments_removed:
-        raise TransitionRefused(
+        raise InvalidState(
             f"the arguments of job {job.pk} were removed by a rule of retention: enqueue a new one "
             "with .delay()"
         )
     if job.source_type == NOTHING.source_type:
-        raise NotAllowed("this job is the end of a monitor and runs nothing")
+        raise NotAllowed(
+            f"job {job.pk} is the end of a monitor and runs nothing: start another monitor"
+        )
     if job.source_type == INTERNAL:
         raise NotAllowed(
             f"{job.name!r} is an internal task of django_tenantqueue: its jobs cannot be "
-            "enqueued again"
+            "enqueued again. Do again what made this one"
         )
     func, task = resolve(job.source_type, job.source_id, job.source_method)
     if task is not None:
@@ -139,7 +141,7 @@ def _unique(tenant: str, job: Job, task: RegisteredTask | None) -> Unique | None
         return declared
     if job.unique_mode is None or key is None or job.unique_mode == UNTIL_EXPIRED:
         return None
-    return Unique(job.unique_mode, key=key)
+    return Unique(cast(Mode, job.unique_mode), key=key)
 
 
 def _record(

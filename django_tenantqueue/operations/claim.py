@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from .surveys import Surveys
 
 LEAST_ASYNC_ROOM = 4
 """Room for coroutines in a claim while none come."""
+LATELY_SECONDS = 1.0
+"""For how long coroutines are expected after some have come."""
 MOST_LOCKS = MOST_ROOM // 4
 """Most queues that one claim locks, and most lanes whose turn is remembered."""
 
@@ -69,7 +72,7 @@ class Claimer:
         # if every process started with the same queue, short-lived ones would serve only that
         self._first_start = random.randint(*queue_range)
         self._last = (0, 0, 0)
-        self._async_room = LEAST_ASYNC_ROOM
+        self._coroutines_at = -math.inf
         self._goes_on = False
         """The last claim found nothing, and has not looked at all places."""
         self._began = 0.0
@@ -77,12 +80,13 @@ class Claimer:
     @property
     def expects_coroutines(self) -> bool:
         """Whether coroutines have been claimed lately."""
-        return self._async_room > LEAST_ASYNC_ROOM
+        return self._clock() - self._coroutines_at < LATELY_SECONDS
 
     def request(self, room_threads: int, room_async: int) -> ClaimRequest:
         """Return the request for a claim of at most this many jobs of each kind."""
         room_threads = min(room_threads, MOST_ROOM // 2)
-        room_async = min(room_async, self._async_room)
+        most_async = MOST_ROOM // 2 if self.expects_coroutines else LEAST_ASYNC_ROOM
+        room_async = min(room_async, most_async)
         room = room_threads + room_async
         lane, queue, used = self._last
         request = ClaimRequest(
@@ -117,7 +121,8 @@ class Claimer:
         if look.has_controls:
             self.passed_over.note({(lane, queue_id) for lane, queue_id, _ in look.held_places})
         if answer.jobs:
-            self._adapt_async_room(answer)
+            if any(job.is_async for job in answer.jobs):
+                self._coroutines_at = self._clock()
             self._remember_turns(answer)
             self._goes_on = False
             return Verdict.LATER if self._has_taken_all(request, answer, look) else Verdict.AGAIN
@@ -135,12 +140,6 @@ class Claimer:
         rest = min(BLOCKED_SECONDS, self._clock() - self._began)
         self.wait_seconds = max(SHORT_REST_SECONDS / 4, rest, self.places.wait_seconds)
         return Verdict.BLOCKED if self.places.has_blocked else Verdict.EMPTY
-
-    def _adapt_async_room(self, answer: Exchange) -> None:
-        if any(job.is_async for job in answer.jobs):
-            self._async_room = min(MOST_ROOM // 2, 2 * self._async_room)
-        else:
-            self._async_room = max(LEAST_ASYNC_ROOM, self._async_room // 2)
 
     def _remember_turns(self, answer: Exchange) -> None:
         for job in answer.jobs:

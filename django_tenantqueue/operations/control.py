@@ -8,6 +8,7 @@ one. Each call leaves one entry in the list of changes, see acting_as().
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -26,7 +27,7 @@ from .changes import Edit, entry_of_jobs, one_or_list, record_jobs, record_rows
 from .gates import cancel_waiting, release_later
 from .job_entries import CancelEntry, record_move
 from .queues import Target, lane_of, queue_id_of
-from .tuning import Ids, ids_of, switch_rows, tune_row
+from .tuning import Ids, ids_of, switch_rows, tune_rows
 
 CLAIM_SECONDS = 1.0
 """For how long cancel() retries jobs whose rows are locked."""
@@ -222,8 +223,8 @@ def change_queue(
     return sorted(former)
 
 
-def tune_queue(queue_id: int | TenantQueue, *, using: str | None = None, **changes: Any) -> None:
-    """Change columns of a tenant queue, which are TUNABLE.
+def tune_queue(ids: Ids, *, using: str | None = None, **changes: Any) -> Sequence[int]:
+    """Change columns of tenant queues, which are TUNABLE; return those that have other values now.
 
     Only the named columns are written. Raises InvalidOption for another column or an unknown
     executor, and Django's ValidationError for a bad value; TenantQueue.DoesNotExist.
@@ -235,9 +236,10 @@ def tune_queue(queue_id: int | TenantQueue, *, using: str | None = None, **chang
             f"executor={executor!r}: it must be None or one of TENANTQUEUE['EXECUTORS'], which "
             f"has {', '.join(map(repr, known)) or 'none'}"
         )
-    tune_row(alias, TenantQueue, queue_id, changes, TUNABLE)
+    tuned = tune_rows(alias, TenantQueue, ids, changes, TUNABLE)
     if changes.get("paused") is False or changes.keys() & OPENING:
         release_later(alias, (), ready=1)
+    return tuned.changed
 
 
 def make_queue(tenant: str, name: str, *, using: str | None = None, **changes: Any) -> TenantQueue:
@@ -257,29 +259,29 @@ def make_queue(tenant: str, name: str, *, using: str | None = None, **changes: A
     return row
 
 
-def pause(queue_ids: Ids, *, using: str | None = None) -> int:
-    """Start no more jobs of these queues; return how many were not paused before."""
+def pause(queue_ids: Ids, *, using: str | None = None) -> list[int]:
+    """Start no more jobs of these queues; return those that were not paused before."""
     return _switch(queue_ids, alias_of(using), "paused", True)
 
 
-def resume(queue_ids: Ids, *, using: str | None = None) -> int:
-    """Start jobs of these queues again; return how many were paused before."""
+def resume(queue_ids: Ids, *, using: str | None = None) -> list[int]:
+    """Start jobs of these queues again; return those that were paused before."""
     alias = alias_of(using)
     changed = _switch(queue_ids, alias, "paused", False)
-    release_later(alias, (), ready=changed)
+    release_later(alias, (), ready=len(changed))
     return changed
 
 
-def retire(queue_ids: Ids, *, using: str | None = None) -> int:
-    """Let these queues take no new jobs; return how many did until now."""
+def retire(queue_ids: Ids, *, using: str | None = None) -> list[int]:
+    """Let these queues take no new jobs; return those that did until now."""
     return _switch(queue_ids, alias_of(using), "retired", True)
 
 
-def reopen(queue_ids: Ids, *, using: str | None = None) -> int:
-    """Let retired queues take new jobs again; return how many were retired."""
+def reopen(queue_ids: Ids, *, using: str | None = None) -> list[int]:
+    """Let retired queues take new jobs again; return those that were retired."""
     return _switch(queue_ids, alias_of(using), "retired", False)
 
 
-def _switch(queue_ids: Ids, alias: str, column: str, value: bool) -> int:
+def _switch(queue_ids: Ids, alias: str, column: str, value: bool) -> list[int]:
     chosen = TenantQueue.objects.filter(pk__in=ids_of(queue_ids, TenantQueue))
-    return len(switch_rows(alias, chosen, {column: value}))
+    return [queue.pk for queue in switch_rows(alias, chosen, {column: value})]

@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 from django.db import connections, transaction
 from django.db.models.base import ModelState
 
+from .. import signals
 from ..batches import BATCH_BYTES
 from ..calls import tracing
 from ..calls.context import with_trace
 from ..calls.options import Options
-from ..calls.sources import RegisteredTask, Source
+from ..calls.sources import RegisteredTask, Source, known_task
 from ..exceptions import QueueFull
 from ..gate_keys import JobGates
 from ..models import Job
@@ -93,6 +94,8 @@ def _enqueue(
         job = _enqueue_gated(new, options, target, call, previous_id)
         if not job.duplicate:
             _call_enqueue_hook(task, job)
+            if signals.job_enqueued.receivers:
+                _announce(source, target, [job.pk])
         return job
     connection = connections[target.using]
     sent_at = time.monotonic()
@@ -109,6 +112,8 @@ def _enqueue(
         wake_later(target.using, target.tenant, target.queue, 1)
     job = _as_job(new, inserted, target)
     _call_enqueue_hook(task, job)
+    if signals.job_enqueued.receivers:
+        _announce(source, target, [job.pk])
     return job
 
 
@@ -143,9 +148,18 @@ def _take_room(new: queries.NewJob, target: Target, count: int) -> None:
 
 
 def _call_enqueue_hook(task: RegisteredTask | None, job: Job) -> None:
-    hook = getattr(task.hooks, "enqueue", None) if task is not None else None
-    if hook is not None:
-        hook(job)
+    if task is not None and task.hooks is not None:
+        task.hooks.enqueue(job)
+
+
+def _announce(source: Source, target: Target, job_ids: Iterable[int]) -> None:
+    """Send job_enqueued for each of these jobs. Django logs the errors of receivers."""
+    task = known_task(source.source_type, source.source_method)
+    if not signals.job_enqueued.has_listeners(task):
+        return
+    said = {"name": source.name, "tenant": target.tenant, "queue": target.queue}
+    for job_id in job_ids:
+        signals.job_enqueued.send_robust(task, job_id=job_id, **said)
 
 
 def _enqueue_gated(
@@ -254,6 +268,7 @@ def enqueue_many(
     """
     target = find_target(options, source.name)
     ids: list[int] = []
+    made: list[int] = ids
     with tracing.send_batch(target.tenant, target.queue, source.name) as note:
         new = new_job(source, options, queue_id_of(target), "")
         follow_ups = encode_follow_ups(options, target)
@@ -267,11 +282,16 @@ def enqueue_many(
                 if ids:
                     wake_later(target.using, target.tenant, target.queue, len(ids))
             else:
+                made = []
                 keyed = (
                     keyed_call(source, options, target, args, kwargs, source.encode(args, kwargs))
                     for args, kwargs in calls
                 )
                 for batch in batches(keyed, lambda call: len(call.args)):
-                    ids += [job.id for job in _place(row, options, target, batch)]
+                    placed = _place(row, options, target, batch)
+                    ids += [job.id for job in placed]
+                    made += [job.id for job in placed if job.is_new]
         note(count=len(ids))
+    if signals.job_enqueued.receivers:
+        _announce(source, target, made)
     return ids

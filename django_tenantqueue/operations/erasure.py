@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import Model, QuerySet
 
 from ..batches import BATCH
-from ..exceptions import InvalidOption, TransitionRefused
+from ..exceptions import InvalidOption, InvalidState
 from ..features import Feature, hooks
 from ..gate_keys import gate_key
 from ..models import (
@@ -81,7 +81,7 @@ def rows_of(using: str, model: type[Model], tenant: str, queues: Ids) -> list[Qu
 def close_tenant(using: str, tenant: str, *, stop: bool = False) -> None:
     """Pause and retire all queues of a tenant, and stop what makes jobs of it.
 
-    `stop`: ask running jobs to stop. Raises TransitionRefused when jobs run and `stop` is false,
+    `stop`: ask running jobs to stop. Raises InvalidState when jobs run and `stop` is false,
     and InvalidOption for no tenant.
     """
     if not tenant:
@@ -91,7 +91,7 @@ def close_tenant(using: str, tenant: str, *, stop: bool = False) -> None:
         ids = [queue.pk for queue in queues.order_by("pk").select_for_update()]
         active = _active(using, tenant, ids)
         if active and not stop:
-            raise TransitionRefused(
+            raise InvalidState(
                 f"{len(active)} jobs of tenant {tenant!r}, or bulk actions that may act on them, "
                 "have not ended: wait for them, or stop them (--stop)"
             )
@@ -121,7 +121,7 @@ def erase_tenant(
     ends for up to `wait_seconds`. Bulk actions on its jobs, or on those of all tenants, are treated
     like its jobs. It is also removed from rows about others. `tell` is called after each step.
     One entry of the list of changes says how many rows there were, without the tenant. Raises
-    TransitionRefused when jobs run (still), and InvalidOption for no tenant.
+    InvalidState when jobs run (still), and InvalidOption for no tenant.
     """
     close_tenant(using, tenant, stop=stop)
     queues = TenantQueue.objects.using(using).filter(tenant=tenant)
@@ -147,10 +147,10 @@ def erase_tenant(
 
 
 def _end_jobs(using: str, tenant: str, queue_ids: Ids, until: float) -> None:
-    """Wait until no job of these queues runs. Raises TransitionRefused after `until`."""
+    """Wait until no job of these queues runs. Raises InvalidState after `until`."""
     while active := _active(using, tenant, queue_ids):
         if time.monotonic() >= until:
-            raise TransitionRefused(
+            raise InvalidState(
                 f"{len(active)} jobs of tenant {tenant!r}, or bulk actions that may act on them, "
                 "have not ended: its queues are paused and retired. Try again when they have ended"
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -25,9 +25,9 @@ MOST = BATCH * 5
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """How many jobs a call has changed. `more`: it has left others that it did not come to."""
+    """The jobs that a call has changed. `more`: it has left others that it did not come to."""
 
-    jobs: int
+    ids: Sequence[int]
     more: bool
 
 
@@ -37,7 +37,7 @@ def retry_failed(
     since: datetime,
     *,
     queues: Iterable[int] | None = None,
-    most: int = MOST,
+    limit: int = MOST,
     using: str | None = None,
 ) -> Done:
     """Make jobs of a task ready again that ended in error since `since`, the newest first.
@@ -53,13 +53,13 @@ def retry_failed(
     entry = Entry(alias, Change.Action.RETRY, Change.Kind.JOB, group.name, tenant)
     before = {"state": "error", "error": group.error}
 
-    def retry(ids: list[int]) -> int:
+    def retry(ids: list[int]) -> list[int]:
         with transaction.atomic(using=alias):
             retried = control.retry(ids, using=alias, recorded=False)
             entry.add(retried, before=before, after={"retried": len(retried)})
-        return len(retried)
+        return retried
 
-    return _in_steps(walk_failed, alias, group, most, retry)
+    return _in_steps(walk_failed, alias, group, limit, retry)
 
 
 def cancel_failed(
@@ -67,7 +67,7 @@ def cancel_failed(
     error_class: str,
     *,
     queues: Iterable[int] | None = None,
-    most: int = MOST,
+    limit: int = MOST,
     using: str | None = None,
 ) -> Done:
     """Cancel jobs of a task that wait after an error of this class, the newest first.
@@ -80,14 +80,14 @@ def cancel_failed(
     entry = Entry(alias, Change.Action.CANCEL, Change.Kind.JOB, group.name, tenant)
     before = {"error": group.error}
 
-    def cancel(ids: list[int]) -> int:
+    def cancel(ids: list[int]) -> list[int]:
         with transaction.atomic(using=alias):
             cancelled = cancel_waiting(alias, ids)
             entry.add(cancelled, before=before, after={"cancelled": len(cancelled)})
             release_later(alias, cancelled.values())
-        return len(cancelled)
+        return list(cancelled)
 
-    return _in_steps(walk_waiting, alias, group, most, cancel)
+    return _in_steps(walk_waiting, alias, group, limit, cancel)
 
 
 def _group(
@@ -107,12 +107,13 @@ def _tenant_of(using: str, group: Group) -> str:
 
 
 def _in_steps(
-    walk: Walk, using: str, group: Group, most: int, change: Callable[[list[int]], int]
+    walk: Walk, using: str, group: Group, limit: int, change: Callable[[list[int]], list[int]]
 ) -> Done:
-    """Change up to `most` jobs that a walk finds; it looks at WALKED jobs for those of queues."""
-    changed = found = 0
+    """Change up to `limit` jobs that a walk finds; it looks at WALKED jobs for those of queues."""
+    changed: list[int] = []
+    found = 0
     for number, ids in enumerate(walk(using, group, step=BATCH), 1):
-        chosen = ids[: most - found]
+        chosen = ids[: limit - found]
         if chosen:
             changed += change(chosen)
             found += len(chosen)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from ..status.monitor_details import ENDED
 from . import control
 from .gates import release_and_wake, release_later
 from .monitor_retry import FailedRetry
-from .tuning import Ids, ids_of, switch_rows, tune_row
+from .tuning import Ids, ids_of, switch_rows, tune_rows
 
 TUNABLE = ("parallel", "interval", "priority", "paused", "stop_after_failures")
 """Columns of a monitor that operators change."""
@@ -34,35 +34,37 @@ def _release(using: str, ids: Iterable[int]) -> None:
     release_later(using, [JobGates(monitor=str(monitor_id)) for monitor_id in ids])
 
 
-def tune_monitor(monitor_id: int, *, using: str | None = None, **changes: Any) -> None:
-    """Change columns of a monitor: parallel, interval, priority, paused, stop_after_failures.
+def tune_monitor(ids: Ids, *, using: str | None = None, **changes: Any) -> Sequence[int]:
+    """Change columns of monitors: parallel, interval, priority, paused, stop_after_failures.
 
-    Only the named columns are written, whatever the number of details: those that are fed and have
-    no slot follow at once, the others when they are fed. Raises InvalidOption for another column
-    and Django's ValidationError for a bad value; ConcurrentJobMonitor.DoesNotExist.
+    Return those that have other values now. Only the named columns are written, whatever the
+    number of details: those that are fed and have no slot follow at once, the others when they are
+    fed. Raises InvalidOption for another column and Django's ValidationError for a bad value;
+    ConcurrentJobMonitor.DoesNotExist.
     """
     alias = alias_of(using)
-    if tune_row(alias, ConcurrentJobMonitor, monitor_id, changes, TUNABLE):
-        _release(alias, [monitor_id])
+    tuned = tune_rows(alias, ConcurrentJobMonitor, ids, changes, TUNABLE)
+    _release(alias, [monitor.pk for monitor in tuned.rows])
+    return tuned.changed
 
 
-def pause_monitors(ids: Ids, *, using: str | None = None) -> int:
-    """Feed no more details of these monitors; return how many were not paused before."""
+def pause_monitors(ids: Ids, *, using: str | None = None) -> list[int]:
+    """Feed no more details of these monitors; return those that were not paused before."""
     return _switch(ids, paused=True, using=using)
 
 
-def resume_monitors(ids: Ids, *, using: str | None = None) -> int:
-    """Feed details of these monitors again; return how many were paused before."""
+def resume_monitors(ids: Ids, *, using: str | None = None) -> list[int]:
+    """Feed details of these monitors again; return those that were paused before."""
     return _switch(ids, paused=False, using=using)
 
 
-def _switch(ids: Ids, *, paused: bool, using: str | None) -> int:
+def _switch(ids: Ids, *, paused: bool, using: str | None) -> list[int]:
     alias = alias_of(using)
     chosen = ids_of(ids, ConcurrentJobMonitor)
     monitors = ConcurrentJobMonitor.objects.filter(pk__in=chosen)
     changed = switch_rows(alias, monitors, {"paused": paused})
     _release(alias, chosen)
-    return len(changed)
+    return [monitor.pk for monitor in changed]
 
 
 DETAILS_SHOWN = PAGE * 2
@@ -145,7 +147,7 @@ def retry_failed_details(monitor_id: int, *, using: str | None = None) -> int:
 
     In steps of a thousand, each in a transaction of its own unless the caller has opened one. It
     feeds them with priority and limits as they are; a monitor that has ended does not take its turn
-    in a session again, and its callback does not run again. Raises TransitionRefused for a
+    in a session again, and its callback does not run again. Raises InvalidState for a
     cancelled one; ConcurrentJobMonitor.DoesNotExist.
     """
     retry = FailedRetry.start(alias_of(using), monitor_id)

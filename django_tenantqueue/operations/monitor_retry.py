@@ -9,7 +9,7 @@ from typing import Self
 from django.db import transaction
 
 from ..batches import BATCH
-from ..exceptions import TransitionRefused
+from ..exceptions import InvalidState
 from ..models import Change, ConcurrentJobMonitor
 from ..queries.lists import NEWEST
 from ..queries.monitors import list_ended_details
@@ -39,11 +39,11 @@ class FailedRetry:
     def start(cls, using: str, monitor_id: int) -> Self:
         """Return the retry of a monitor's failed details, before its first step.
 
-        Raises TransitionRefused for a cancelled monitor; ConcurrentJobMonitor.DoesNotExist.
+        Raises InvalidState for a cancelled monitor; ConcurrentJobMonitor.DoesNotExist.
         """
         monitor = row_of(ConcurrentJobMonitor.objects.using(using), monitor_id)
         if monitor.cancelled_at is not None:
-            raise TransitionRefused(
+            raise InvalidState(
                 f"monitor {monitor_id} was cancelled, its details are not retried: start another "
                 "one"
             )

@@ -112,10 +112,7 @@ def add(monitor: ConcurrentJobMonitor, details: Any, *, queue: str | None = None
             )
         # a later statement: it sees the end that the lock has waited for
         if not _takes_details(using, monitor.pk):
-            raise MonitorEnded(
-                f"monitor {monitor.pk} ({monitor.name!r}) has ended and takes no more details: "
-                "start another one, or start it with keep_open=True and close() it"
-            )
+            raise MonitorEnded(monitor.pk, monitor.name)
         count, _ = _insert(using, monitor, details, queue)
         note(count=count, monitor=monitor.pk)
         if count:

@@ -27,7 +27,7 @@ EDIT_SECONDS = BLOCKED_SECONDS * 8
 FOREIGN_SECONDS = EDIT_SECONDS * 5
 """How long a queue that this worker's filters exclude is ignored."""
 FEW_STEPS = 16
-"""Steps of each claim of a busy worker. A claim sees all of a system with fewer places."""
+"""Steps of each claim of a busy worker."""
 MOST_STEPS = 200
 """Steps of each claim of a worker that knows no places yet."""
 MORE_STEPS = MOST_STEPS // 4
@@ -64,8 +64,6 @@ class Places:
         self._foreign: dict[int, float] = {}
         """Queues that the filters exclude, and until when they are ignored."""
         self._cursor = FIRST_PLACE
-        self._is_small = False
-        """The last claim saw all places."""
         self._last_ids: deque[tuple[float, int]] = deque()
         """Times, and the last ids that had been given to jobs by then."""
         self._surveyed_to = 0
@@ -92,8 +90,6 @@ class Places:
         request.most_steps = 0 if self.by_ids else steps
         skipped = chain(self._contended, self._resting, self._blocked, self._foreign)
         request.skip_queues = list(islice(skipped, 2 * MOST_STEPS))
-        if self._is_small:
-            return
         # enough to reach open queues behind those that turn out to be blocked
         offered = self._in_turn(request, 2 * request.most_locks + steps)
         request.known = {place: self._known[place] for place in offered}
@@ -160,18 +156,15 @@ class Places:
 
     def _advance(self, request: ClaimRequest, look: Look) -> None:
         """Continue the pass over all places, or begin the next one."""
-        was_small = self._is_small
         is_whole = look.is_pass and request.cursor == FIRST_PLACE
         if is_whole:
             for place in self._known.keys() - look.steps.keys():
                 self._drop(place)
-        self._is_small = is_whole and len(look.steps) < FEW_STEPS
         if look.is_pass:
             self._cursor = FIRST_PLACE
             self.is_searching = False
         else:
             self._cursor = next(reversed(look.steps))
-            self.is_searching = self.is_searching or was_small
 
     def _note_edits(self, edits: int, now: float) -> None:
         """Look at all blocked queues when some queue was edited: it may be one of them."""
@@ -231,7 +224,7 @@ class Places:
     def survey(self, survey: Survey) -> None:
         """Take all places there are; from now on, only jobs from their least ids on are read."""
         self.by_ids = True
-        self.is_searching = self._is_small = False
+        self.is_searching = False
         for place in self._known.keys() - survey.places.keys():
             self._drop(place)
         for place, least_id in survey.places.items():

@@ -68,9 +68,7 @@ def queue_id_of(target: Target, *, refresh: bool = False) -> int:
     found = queries.find_queues(target.using, [name]) or make_queues([target])
     _remember(target.using, found)
     if found[name].retired:
-        raise QueueRetired(
-            f"queue {target.queue!r} of tenant {target.tenant!r} is retired and takes no new jobs"
-        )
+        raise QueueRetired(target.tenant, target.queue)
     return found[name].id
 
 
@@ -126,7 +124,9 @@ def check_declared(target: Target, by: str) -> None:
     raise UnknownQueue(
         f"tenant {target.tenant!r} has no queue {target.queue!r}, and {by} creates only queues "
         "that a task or TENANTQUEUE['DECLARED_QUEUES'] names."
-        f"{near_names(target.queue, own)} Add the name there, or create the queue in the admin"
+        f"{near_names(target.queue, own)} Add the name there, or create the queue in the admin",
+        tenant=target.tenant,
+        queue=target.queue,
     )
 
 

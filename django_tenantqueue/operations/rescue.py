@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from django.db import DatabaseError, transaction
 
 from ..conf import get_settings
-from ..exceptions import HardTimeLimitExceeded, TenantQueueError, WorkerDied
 from ..execution.job_log import about_id
 from ..execution.outcome import backoff_seconds
 from ..models import Change, Worker
@@ -25,7 +24,7 @@ from ..queries.base import Where
 from ..queries.figures import LONGEST, Counts, Key, add_figures, with_totals
 from ..queries.rescue import Held, Verdict
 from ..states import State
-from ..stored_error import stored_error
+from ..stored_error import HARD_TIME_LIMIT_EXCEEDED, WORKER_DIED, stored_error
 from .actor import acting_as
 from .changes import Edit, record_rows
 
@@ -54,7 +53,8 @@ class DeathReport:
     crashed: bool = False
     blameless: bool = False
     is_recorded: bool = True
-    error: type[TenantQueueError] = WorkerDied
+    error: str = WORKER_DIED
+    """The `class` of the error that is kept with its jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ def _death_of(using: str, worker_id: int) -> DeathReport:
     if row is not None and row.role == Role.RUNNER:
         words = _LAST_WORDS.fullmatch(row.last_error)
         if words is not None:
-            return DeathReport(words[2], culprit=int(words[1]), error=HardTimeLimitExceeded)
+            return DeathReport(words[2], culprit=int(words[1]), error=HARD_TIME_LIMIT_EXCEEDED)
         return DeathReport(f"the process {row.name} of the executor {row.executor} is gone")
     return DeathReport("the worker process and its supervisor are gone")
 

@@ -14,7 +14,7 @@ from ..models import Session
 from ..queries.gates import SessionLoad, count_sessions, prune_sessions
 from ..status.display_limits import COUNTED_TO
 from .gates import release_later
-from .tuning import Ids, ids_of, lock_or_make, switch_rows, tune_row, write_columns
+from .tuning import Ids, ids_of, lock_or_make, switch_rows, tune_rows, write_columns
 
 TUNABLE = ("num_slots", "paused", "on_wait", "on_failure")
 """Columns of a session that operators change."""
@@ -28,53 +28,59 @@ def _release(using: str, sessions: Sequence[Session]) -> None:
     release_later(using, gates + [JobGates(user=row.gate_key) for row in users])
 
 
+def make_session(using: str, kind: str, tenant: str, key: str) -> Session:
+    """Lock the row of a session or of a user's cap, made if there is none, in a transaction."""
+    values = {"kind": kind, "tenant": tenant, "key": key, "gate_key": gate_key(tenant, key)}
+    return lock_or_make(Session.objects.using(using), ["gate_key", "kind"], values)
+
+
 def make_user_cap(
-    tenant: str, user: str = "", *, num_slots: int, using: str | None = None
+    tenant: str, user: str = "", *, num_slots: int | None, using: str | None = None
 ) -> Session:
     """Set how many jobs of a user run at once; of all users of the tenant that have no own cap.
 
     Makes the row, or changes the one there is, and returns it. Raises Django's ValidationError.
     """
     alias = alias_of(using)
-    key = gate_key(tenant, user)
-    values = {"kind": Session.Kind.USER, "tenant": tenant, "key": user, "gate_key": key}
     with transaction.atomic(using=alias):
-        row = lock_or_make(Session.objects.using(alias), ["gate_key", "kind"], values)
-        write_columns(alias, row, {"num_slots": num_slots})
+        row = make_session(alias, Session.Kind.USER, tenant, user)
+        write_columns(alias, [row], {"num_slots": num_slots})
         _release(alias, [row])
     return row
 
 
-def tune_session(session_id: int, *, using: str | None = None, **changes: Any) -> None:
-    """Change columns of a session or a user's cap: num_slots, paused, on_wait, on_failure.
+def tune_session(ids: Ids, *, using: str | None = None, **changes: Any) -> Sequence[int]:
+    """Change columns of sessions or users' caps: num_slots, paused, on_wait, on_failure.
 
-    Only the named columns are written; the effect is there at once, in both directions: jobs that
-    were let through and that no worker has claimed go back into the line. Raises InvalidOption for
-    another column and Django's ValidationError for a bad value; Session.DoesNotExist.
+    Return those that have other values now. Only the named columns are written; the effect is there
+    at once, in both directions: jobs that were let through and that no worker has claimed go back
+    into the line. Raises InvalidOption for another column and Django's ValidationError for a bad
+    value; Session.DoesNotExist.
     """
     alias = alias_of(using)
-    if session := tune_row(alias, Session, session_id, changes, TUNABLE):
-        _release(alias, [session])
+    tuned = tune_rows(alias, Session, ids, changes, TUNABLE)
+    _release(alias, tuned.rows)
+    return tuned.changed
 
 
-def pause_sessions(ids: Ids, *, using: str | None = None) -> int:
-    """Let no more jobs of these sessions through; return how many were not paused before."""
+def pause_sessions(ids: Ids, *, using: str | None = None) -> list[int]:
+    """Let no more jobs of these sessions through; return those that were not paused before."""
     return _switch(ids, using, paused=True)
 
 
-def resume_sessions(ids: Ids, *, using: str | None = None) -> int:
+def resume_sessions(ids: Ids, *, using: str | None = None) -> list[int]:
     """Let jobs of these sessions through again, of paused ones and of those that have halted.
 
-    Return how many were paused or halted before.
+    Return those that were paused or halted before.
     """
     return _switch(ids, using, paused=False, halted_at=None, halted_by=None)
 
 
-def _switch(ids: Ids, using: str | None, **changes: Any) -> int:
+def _switch(ids: Ids, using: str | None, **changes: Any) -> list[int]:
     alias = alias_of(using)
     found = switch_rows(alias, Session.objects.filter(pk__in=ids_of(ids, Session)), changes)
     _release(alias, found)
-    return len(found)
+    return [session.pk for session in found]
 
 
 def session_loads(using: str, ids: Sequence[int]) -> dict[int, SessionLoad]:

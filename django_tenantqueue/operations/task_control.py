@@ -16,49 +16,10 @@ from ..queries.tasks import TaskLoad, count_tasks, mark_task_jobs
 from ..status.display_limits import COUNTED_TO
 from ..status.task_names import is_known
 from . import gates
-from .tuning import Ids, delete_rows, ids_of, lock_or_make, switch_rows, tune_row, write_columns
+from .tuning import Ids, delete_rows, ids_of, lock_or_make, switch_rows, tune_rows, write_columns
 
 TUNABLE = ("paused", "num_slots", "max_per_second", "burst")
 """Columns of a control that operators change."""
-
-
-def pause_task(
-    name: str | RegisteredTask, *, unknown: bool = False, using: str | None = None
-) -> TaskControl:
-    """Start no more jobs of a task, of any tenant, on any machine; return its control.
-
-    `name`: the task, or the name that its jobs show. Running jobs continue. Jobs in a worker's
-    buffer go back. Raises InvalidOption when no task is known by that name, unless `unknown` is
-    true.
-    """
-    return _set(name, unknown, using, paused=True)
-
-
-def resume_task(name: str | RegisteredTask, *, using: str | None = None) -> TaskControl | None:
-    """Start jobs of a task again, as many as its cap allows. None: it was not paused."""
-    alias = alias_of(using)
-    with transaction.atomic(using=alias):
-        rows = TaskControl.objects.using(alias).select_for_update(no_key=True)
-        control = rows.filter(name=getattr(name, "name", name), paused=True).first()
-        if control is None:
-            return None
-        _write(alias, control, paused=False)
-    return control
-
-
-def cap_task(
-    name: str | RegisteredTask,
-    num_slots: int | None,
-    *,
-    unknown: bool = False,
-    using: str | None = None,
-) -> TaskControl:
-    """Let at most `num_slots` jobs of a task run at once, of all tenants together. None: no limit.
-
-    Running jobs count and continue. A job whose claim was under way counts within about a second.
-    Raises InvalidOption as pause_task() does, and Django's ValidationError for a bad number.
-    """
-    return _set(name, unknown, using, num_slots=num_slots)
 
 
 def rate_task(
@@ -66,28 +27,24 @@ def rate_task(
     max_per_second: float | None,
     burst: int | None = None,
     *,
-    unknown: bool = False,
+    allow_unknown: bool = False,
     using: str | None = None,
 ) -> TaskControl:
     """Let at most `max_per_second` jobs of a task start in a second, of all tenants together.
 
     `burst`: how many may start at once after a pause; None: those of one second, at least one. No
-    rate: None. A job whose claim was under way starts all the same.
-    Raises InvalidOption as pause_task() does, and Django's ValidationError for a bad number.
+    rate: None. A job whose claim was under way starts all the same. Raises InvalidOption when no
+    task is known by that name, unless `allow_unknown` is true, and Django's ValidationError for a
+    bad number.
     """
-    return _set(name, unknown, using, max_per_second=max_per_second, burst=burst)
-
-
-def _set(
-    task: str | RegisteredTask, unknown: bool, using: str | None, **changes: Any
-) -> TaskControl:
     alias = alias_of(using)
-    name: Any = getattr(task, "name", task)
-    if not unknown:
-        check_name(name, using=alias)
+    task: Any = getattr(name, "name", name)
+    if not allow_unknown:
+        check_name(task, using=alias)
     with transaction.atomic(using=alias):
-        control = lock_or_make(TaskControl.objects.using(alias), ["name"], {"name": name})
-        _write(alias, control, **changes)
+        control = make_control(alias, task)
+        write_columns(alias, [control], {"max_per_second": max_per_second, "burst": burst})
+        _take_effect(alias, [task])
     return control
 
 
@@ -99,56 +56,59 @@ def check_name(name: str, *, using: str | None = None) -> None:
         close = get_close_matches(name, known_names(), 3, 0.7)
         hint = f"did you mean {' or '.join(map(repr, close))}? If not, " if close else ""
         raise InvalidOption(
-            f"no task or method is named {name!r} here, and no ended job: {hint}say unknown=True "
-            "to control a task that only other code knows"
+            f"no task or method is named {name!r} here, and no ended job: {hint}say "
+            "allow_unknown=True to control a task that only other code knows"
         )
 
 
-def tune_control(control_id: int, *, using: str | None = None, **changes: Any) -> None:
-    """Change columns of a control: paused, num_slots, max_per_second, burst.
+def make_control(using: str, name: str) -> TaskControl:
+    """Lock the control of a task, made if there is none, in a transaction."""
+    return lock_or_make(TaskControl.objects.using(using), ["name"], {"name": name})
 
-    Only the named columns are written. Raises InvalidOption for another column and Django's
-    ValidationError for a bad value; TaskControl.DoesNotExist.
+
+def tune_control(ids: Ids, *, using: str | None = None, **changes: Any) -> Sequence[int]:
+    """Change columns of controls: paused, num_slots, max_per_second, burst.
+
+    Return those that have other values now. Only the named columns are written. Raises
+    InvalidOption for another column and Django's ValidationError for a bad value;
+    TaskControl.DoesNotExist.
     """
     alias = alias_of(using)
-    if control := tune_row(alias, TaskControl, control_id, changes, TUNABLE):
-        _take_effect(alias, [control.name])
+    tuned = tune_rows(alias, TaskControl, ids, changes, TUNABLE)
+    if tuned.rows:
+        _take_effect(alias, [control.name for control in tuned.rows])
+    return tuned.changed
 
 
-def _write(using: str, control: TaskControl, **changes: Any) -> None:
-    """Change columns of a control that the open transaction has locked."""
-    write_columns(using, control, changes)
-    _take_effect(using, [control.name])
-
-
-def pause_controls(ids: Ids, *, using: str | None = None) -> int:
-    """Pause tasks by the ids of their controls; return how many were not paused before."""
+def pause_controls(ids: Ids, *, using: str | None = None) -> list[int]:
+    """Pause tasks by the ids of their controls; return those that were not paused before."""
     return _switch(ids, using, paused=True)
 
 
-def resume_controls(ids: Ids, *, using: str | None = None) -> int:
-    """Resume tasks by the ids of their controls; return how many were paused before."""
+def resume_controls(ids: Ids, *, using: str | None = None) -> list[int]:
+    """Resume tasks by the ids of their controls; return those that were paused before."""
     return _switch(ids, using, paused=False)
 
 
-def _switch(ids: Ids, using: str | None, *, paused: bool) -> int:
+def _switch(ids: Ids, using: str | None, *, paused: bool) -> list[int]:
     alias = alias_of(using)
     rows = TaskControl.objects.filter(pk__in=ids_of(ids, TaskControl))
     found = switch_rows(alias, rows, {"paused": paused})
     if found:
         _take_effect(alias, [control.name for control in found])
-    return len(found)
+    return [control.pk for control in found]
 
 
-def delete_controls(ids: Ids, *, using: str | None = None) -> int:
-    """Delete controls, so that their tasks run freely; return how many there were.
+def delete_controls(ids: Ids, *, using: str | None = None) -> list[int]:
+    """Delete controls, so that their tasks run freely; return those that there were.
 
     Jobs in their lines become ready in steps, some thousand jobs a second.
     """
     alias = alias_of(using)
-    found = delete_rows(alias, TaskControl.objects.filter(pk__in=ids_of(ids, TaskControl)), TUNABLE)
+    chosen = ids_of(ids, TaskControl)
+    found = delete_rows(alias, TaskControl.objects.filter(pk__in=chosen), TUNABLE)
     _take_effect(alias, [control.name for control in found])
-    return len(found)
+    return [control.pk for control in found]
 
 
 def _take_effect(using: str, names: Sequence[str]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from django.db import transaction
 from django.db.models import Model, QuerySet
@@ -45,9 +46,16 @@ def row_of(rows: QuerySet[M], row_id: int | Model) -> M:
     (number,) = ids_of(row_id, rows.model)
     row = rows.filter(pk=number).first()
     if row is None:
-        name = rows.model._meta.verbose_name
-        raise cast("Any", rows.model).DoesNotExist(f"there is no {name} {number!r}")
+        raise missing_row(rows.model, number)
     return row
+
+
+def missing_row(model: type[Model], row_id: int) -> Exception:
+    """Return the model's DoesNotExist for an id that no row has."""
+    error: Exception = cast("Any", model).DoesNotExist(
+        f"there is no {model._meta.verbose_name} {row_id!r}"
+    )
+    return error
 
 
 def lock_or_make(rows: QuerySet[M], unique: Sequence[str], values: Mapping[str, Any]) -> M:
@@ -73,39 +81,61 @@ def check_columns(changes: Mapping[str, Any], tunable: Sequence[str]) -> None:
         raise InvalidOption(f"{unknown[0]!r} cannot be tuned: it must be one of {tunable}")
 
 
-def tune_row(
+@dataclass(frozen=True, slots=True)
+class Tuned(Generic[M]):
+    """Rows whose columns were written, and the ids of those that have other values now."""
+
+    rows: Sequence[M] = ()
+    changed: Sequence[int] = ()
+
+
+def tune_rows(
     using: str,
     model: type[M],
-    row_id: int | Model,
+    ids: Ids,
     changes: Mapping[str, Any],
     tunable: Sequence[str],
-) -> M | None:
-    """Lock a row, write columns of it, record what changed, and return the row, in a transaction.
+) -> Tuned[M]:
+    """Lock rows, write columns of them, and record what changed in one entry, in a transaction.
 
-    None: there are no changes, and nothing was done. Raises InvalidOption for a column that is not
-    in `tunable`, the model's DoesNotExist, and Django's ValidationError for a bad value.
+    Nothing is done without changes. Locks the rows in the order of their ids. Raises InvalidOption
+    for a column that is not in `tunable`, the model's DoesNotExist, and Django's ValidationError
+    for a bad value.
     """
     check_columns(changes, tunable)
     if not changes:
-        return None
+        return Tuned()
     with transaction.atomic(using=using):
-        row = row_of(model._default_manager.using(using).select_for_update(no_key=True), row_id)
-        write_columns(using, row, changes)
-    return row
+        return write_columns(using, lock_rows(using, model, ids), changes)
 
 
-def write_columns(using: str, row: Model, changes: Mapping[str, Any]) -> None:
-    """Write columns of a row that the open transaction has locked, and record what changed.
+def lock_rows(using: str, model: type[M], ids: Ids) -> list[M]:
+    """Lock rows in the order of their ids, and return them. Raises the model's DoesNotExist."""
+    chosen = ids_of(ids, model)
+    locked = model._default_manager.using(using).select_for_update(no_key=True)
+    rows = list(locked.filter(pk__in=chosen).order_by("pk"))
+    if missing := set(chosen) - {row.pk for row in rows}:
+        raise missing_row(model, min(missing))
+    return rows
+
+
+def write_columns(using: str, rows: Sequence[M], changes: Mapping[str, Any]) -> Tuned[M]:
+    """Write columns of rows that the open transaction has locked, and record what changed.
 
     Raises Django's ValidationError for a bad value.
     """
+    edits = [_written(using, row, changes) for row in rows]
+    record_edits(using, rows, edits)
+    return Tuned(rows, [row.pk for row, edit in zip(rows, edits, strict=True) if edit.changed()])
+
+
+def _written(using: str, row: Model, changes: Mapping[str, Any]) -> Edit:
     before = {name: getattr(row, name) for name in changes}
     for name, value in changes.items():
         field = cast("Field[Any, Any]", row._meta.get_field(name))
         setattr(row, name, field.clean(value, row))
     row.save(using=using, update_fields=sorted(changes))
-    after = {name: getattr(row, name) for name in changes}
-    record_edits(using, [row], [Edit(before, after)])
+    return Edit(before, {name: getattr(row, name) for name in changes})
 
 
 def switch_rows(using: str, rows: QuerySet[M], changes: Mapping[str, Any]) -> list[M]:

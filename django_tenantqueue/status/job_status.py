@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..coroutines import twin
 from ..models import Job
 from ..states import State
 from .masking import mask_of_job
@@ -52,3 +53,6 @@ def describe_job(job: Job) -> dict[str, Any]:
         "started_at": job.started_at,
         "finished_at": job.finished_at,
     }
+
+
+adescribe_job = twin(describe_job)

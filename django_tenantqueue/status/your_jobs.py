@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import Model
 
 from ..conf import get_settings
+from ..coroutines import twin
 from ..exceptions import InvalidArgument
 from ..models import Job
 from ..models.job_query import source_types, user_text
@@ -93,3 +94,6 @@ def your_jobs(
         for job in sorted(jobs.values(), key=lambda job: -job.pk)
     )
     return YourJobs(tuple(rows), page.older, below == NEWEST, errors, stats)
+
+
+ayour_jobs = twin(your_jobs)

@@ -18,6 +18,7 @@ from django.utils import timezone
 from psycopg.pq import TransactionStatus
 
 from ..conf import get_settings
+from ..coroutines import twin
 from ..exceptions import TransactionLeftOpen
 from ..execution.connection_state import open_blocks, status_of
 from ..execution.current_job import RunningJob
@@ -38,7 +39,15 @@ from ..queries.control import promote_jobs
 from ..queries.unique import free_keys
 from ..states import CENTURY
 from .blocks import travel
-from .jobs import assert_enqueued, captured_jobs, enqueued_jobs, refute_enqueued
+from .jobs import (
+    aassert_enqueued,
+    aenqueued_jobs,
+    arefute_enqueued,
+    assert_enqueued,
+    captured_jobs,
+    enqueued_jobs,
+    refute_enqueued,
+)
 
 TEST_WORKER = 0
 """Worker id of jobs run by run_pending()."""
@@ -70,7 +79,10 @@ def run_pending(*, scheduled: bool = False, most: int = 1000) -> list[Job]:
         if claimed is None:
             break
         if len(ran) >= most:
-            raise RuntimeError(f"run_pending() has run {most} jobs and there are still more")
+            raise RuntimeError(
+                f"run_pending() has run {most} jobs and there are still more: do they enqueue each "
+                "other? Else give most=…"
+            )
         _run(using, claimed)
         ran.append(claimed.id)
     found = Job.objects.using(using).find_many(ran)
@@ -89,6 +101,10 @@ def run_commit_hooks(using: str) -> None:
             except Exception:
                 if not robust:
                     raise
+
+
+arun_pending = twin(run_pending)
+arun_commit_hooks = twin(run_commit_hooks)
 
 
 def _run_all_commit_hooks() -> None:
@@ -227,6 +243,11 @@ def eager() -> override_settings:
 
 __all__ = [
     "TEST_WORKER",
+    "aassert_enqueued",
+    "aenqueued_jobs",
+    "arefute_enqueued",
+    "arun_commit_hooks",
+    "arun_pending",
     "assert_enqueued",
     "captured_jobs",
     "eager",

@@ -18,6 +18,7 @@ from ..calls.known import known_signature
 from ..calls.options import NAMES, Options
 from ..calls.sources import Source, describe_function, describe_method, describe_named
 from ..conf import get_settings
+from ..coroutines import twin
 from ..models import Job
 from ..operations.again import kept_options
 from ..status.display_limits import LISTED
@@ -69,6 +70,11 @@ def refute_enqueued(task: Any, /, *args: Any, **given: Any) -> None:
         wanted = _Wanted.read(task, args, given)
         shown = [f"  {_show(job)}" for job in found[:LISTED]]
         raise AssertionError("\n".join([f"{len(found)} jobs match {wanted}:", *shown]))
+
+
+aenqueued_jobs = twin(enqueued_jobs)
+aassert_enqueued = twin(assert_enqueued)
+arefute_enqueued = twin(refute_enqueued)
 
 
 def _all_jobs() -> list[Job]:

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from ..conf import get_settings
 from ..link_tokens import USER, Holder
 from ..status.callback_progress import show_details
+from ..status.job_status import adescribe_job as adescribe_job
 from ..status.job_status import describe_job as describe_job
 from ..status.open_links import open_links
 

@@ -25,7 +25,8 @@ class WorkerConfig:
     queues: tuple[str, ...] = ()
     exclude_queues: tuple[str, ...] = ()
     tenants: tuple[str, ...] = ()
-    burst: bool = False
+    until_empty: bool = False
+    """End when nothing is ready to run."""
     shutdown_timeout: float = 30.0
     maintenance: bool = True
     max_jobs: int | None = None

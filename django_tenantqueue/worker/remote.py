@@ -74,8 +74,8 @@ class _InPlace(Executor):
                 found[0].call_soon_threadsafe(found[1].cancel, reason)
             return
         with self.lock:
-            if running.thread_id is not None and running.ended is None:
-                raise_in_thread(running.thread_id, known_as.get(error, error))
+            if running._thread_id is not None and running._ended is None:
+                raise_in_thread(running._thread_id, known_as.get(error, error))
 
 
 known_as: dict[type[TenantQueueError], type[TenantQueueError]] = {}
@@ -185,7 +185,7 @@ class RemoteProcess:
         context = contextvars.copy_context()
         outcome: Outcome | None = None
         try:
-            if running.claimed.is_async:
+            if running._claimed.is_async:
                 outcome = context.run(self._run_coroutine, running)
             else:
                 outcome = context.run(run_sync, running, self.worker_id)

@@ -124,7 +124,7 @@ class SharedMemory:
 
     @property
     def is_dismissed(self) -> bool:
-        """Whether an operator drains the child, or its burst is over."""
+        """Whether an operator drains the child, or nothing is left to run."""
         return bool(self._table[DISMISSED])
 
     @property

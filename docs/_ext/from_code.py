@@ -19,8 +19,6 @@ import tomllib
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +50,7 @@ def expand(text: str) -> str:
 
     def renew(match: re.Match[str]) -> str:
         name = match[1]
-        made = PARTS[name]().strip()
+        made = (PARTS[name]() if name in PARTS else options_table(name)).strip()
         return f"<!-- from the code: {name} -->\n\n{made}\n\n<!-- end of {name} -->\n"
 
     return PART.sub(renew, text)
@@ -215,30 +213,34 @@ def field_titles(path: Path, class_name: str) -> dict[str, str]:
 
 
 def commands() -> list[str]:
-    """Return the names of the commands."""
-    return sorted(path.stem for path in PACKAGE.glob("**/management/commands/[!_]*.py"))
+    """Return the names of the commands, those below `tenantqueue` without that word."""
+    from django_tenantqueue.management.commands.tenantqueue import subcommands
+
+    return ["runworker", "workerhealth", *subcommands()]
 
 
-def command_source(name: str) -> Path:
-    """Return the file of a command."""
-    (path,) = PACKAGE.glob(f"**/management/commands/{name}.py")
-    return path
+def own_actions(name: str) -> list[Any]:
+    """Return the options and arguments of a command, without those that Django gives each."""
+    from django.core.management import load_command_class
+    from django.core.management.base import BaseCommand
+
+    from django_tenantqueue.management.commands.tenantqueue import subcommands
+
+    if name in ("runworker", "workerhealth"):
+        common = BaseCommand().create_parser("manage.py", name)._option_string_actions
+        command = load_command_class("django_tenantqueue", name)
+        actions = command.create_parser("manage.py", name)._actions
+        return [action for action in actions if not common.keys() & set(action.option_strings)]
+    parser = ArgumentParser(add_help=False)
+    subcommands()[name]().add_arguments(parser)
+    return parser._actions
 
 
 def command_options(name: str) -> dict[str, tuple[str, str]]:
     """Return option -> (argument, help) of a command, without those that every command has."""
-    from django.core.management.base import BaseCommand
-
-    path = command_source(name).relative_to(PACKAGE.parent).with_suffix("")
-    module = import_module(".".join(path.parts))
-    common = {
-        option
-        for action in BaseCommand().create_parser("manage.py", name)._actions
-        for option in action.option_strings
-    }
     found = {}
-    for action in module.Command().create_parser("manage.py", name)._actions:
-        if common.intersection(action.option_strings) or action.help == SUPPRESS:
+    for action in own_actions(name):
+        if action.help == SUPPRESS:
             continue
         takes = "" if action.nargs == 0 else action.metavar or "NUMBER"
         if takes and not action.metavar and action.type is None:
@@ -247,17 +249,30 @@ def command_options(name: str) -> dict[str, tuple[str, str]]:
         if isinstance(takes, tuple):
             takes = " ".join(takes)
         if action.option_strings:
-            found[action.option_strings[-1]] = (str(takes), text)
+            found[action.option_strings[0]] = (str(takes), text)
         else:  # a positional argument
             found[str(takes)] = ("", text)
     return found
 
 
-def options_table(name: str) -> str:
-    """Return the table of a command's options."""
+def subcommands_table() -> str:
+    """Return the list of the subcommands: what each does, and its app."""
+    from django_tenantqueue.management.commands.tenantqueue import subcommands
+
+    lines = ["| subcommand | what it does | app |", "| --- | --- | --- |"]
+    for name, kind in subcommands().items():
+        app = kind.__module__.partition(".management")[0]
+        link = f"[`{name}`](#tenantqueue-{name.replace(' ', '-')})"
+        lines.append(f"| {link} | {kind.help} | `{app}` |")
+    return "\n".join(lines)
+
+
+def options_table(part: str) -> str:
+    """Return the table of a command's options. `part`: its name with `-options` at the end."""
+    named = {f"{name.replace(' ', '-')}-options": name for name in commands()}
     rows = [
         f"| `{f'{option} {takes}'.strip()}` | {text} |"
-        for option, (takes, text) in command_options(name).items()
+        for option, (takes, text) in command_options(named[part]).items()
     ]
     return "\n".join(["| option | meaning |", "| --- | --- |", *rows])
 
@@ -523,8 +538,7 @@ def _second_apps_table(configs: list[Any]) -> str:
     lines = ["| label | settings | commands | tables | lists in the admin |"]
     lines.append("| --- | --- | --- | --- | --- |")
     for config in configs:
-        folder = Path(config.path)
-        names = [path.stem for path in sorted(folder.glob("management/commands/[!_]*.py"))]
+        names = [name for one in _features(config) for name in one.commands()]
         tables = [f"`{model._meta.db_table}`" for model in config.get_models()]
         cells = [_own_settings(config), [*_own_options(config), *(f"`{n}`" for n in names)]]
         cells += [tables, _own_lists(config)]
@@ -570,7 +584,7 @@ def _own_lists(config: Any) -> list[str]:
 PARTS: dict[str, Callable[[], str]] = {
     "installed-apps": apps_tables,
     "settings": settings,
-    **{f"{name}-options": partial(options_table, name) for name in commands()},
+    "subcommands": subcommands_table,
     "sql-statements": statements,
     "states": states_table,
     "conditions": conditions_table,

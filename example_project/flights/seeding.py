@@ -12,7 +12,7 @@ from django.db import transaction
 
 from django_tenantqueue import Priority, State, Task
 from django_tenantqueue.models import Job, TenantQueue
-from django_tenantqueue.status.queue_loads import loads
+from django_tenantqueue.reports import read_loads
 from django_tenantqueue.tasks import BoundTask
 
 from . import logbooks, tasks
@@ -207,7 +207,7 @@ def _has_room(airline: str, queue: str) -> bool:
             "pk", flat=True
         )
     )
-    return all(load.waiting < BACKLOG for load in loads("default", ids).values()) and bool(ids)
+    return all(load.waiting < BACKLOG for load in read_loads(ids).values()) and bool(ids)
 
 
 def _single(chance: random.Random, request: Request) -> int:

@@ -8,7 +8,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 
 from django_tenantqueue.models import TenantQueue
-from django_tenantqueue.operations import control
 
 from . import plans
 from .models import Airline
@@ -61,4 +60,4 @@ def apply_plan(airline: Airline) -> None:
     make_queues(airline)
     plan = plans.PLANS[airline.plan]
     for queue in TenantQueue.objects.filter(tenant=airline.code, name__in=plan.slots):
-        control.tune_queue(queue.pk, num_slots=plan.slots[queue.name], weight=plan.weight)
+        queue.tune(num_slots=plan.slots[queue.name], weight=plan.weight)

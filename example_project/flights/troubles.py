@@ -8,18 +8,16 @@ from typing import Any
 
 from django.utils import timezone
 
-from django_tenantqueue import Every, Task
+from django_tenantqueue import Every, Task, control
+from django_tenantqueue.contrib.alerts.control import make_alert_rule
 from django_tenantqueue.contrib.alerts.models import AlertRule
-from django_tenantqueue.contrib.alerts.services import make_alert_rule
+from django_tenantqueue.contrib.retention.control import make_retention_rule
 from django_tenantqueue.contrib.retention.models import RetentionRule
-from django_tenantqueue.contrib.retention.operations import make_rule
+from django_tenantqueue.contrib.routing.control import make_routing
 from django_tenantqueue.contrib.routing.models import Routing
-from django_tenantqueue.contrib.routing.services import set_routing
+from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.contrib.schedules.models import Schedule
-from django_tenantqueue.contrib.schedules.services import make_schedule
 from django_tenantqueue.models import Change, ConcurrentJobMonitor, Job, TenantQueue
-from django_tenantqueue.operations import control, sessions, task_control
-from django_tenantqueue.operations.actor import acting_as
 
 from . import tasks
 from .plans import EXPORTS, HEAVY, REPORTS
@@ -43,20 +41,20 @@ def make_troubles() -> list[str]:
         _monitor_short_of_slots,
         _rules,
     )
-    with acting_as(OPERATOR, Change.Source.COMMAND):
+    with control.acting_as(OPERATOR, Change.Source.COMMAND):
         return [make() for make in makers]
 
 
 def _paused_queue() -> str:
     queue = _queue("AS", REPORTS)
-    control.pause([queue.pk])
+    queue.pause()
     _fill(40, tasks.worst_days, tenant="AS", days=20)
     return "Queue AS / reports is paused, with a backlog."
 
 
 def _queue_without_slots() -> str:
     queue = _queue("VX", REPORTS)
-    control.tune_queue(queue.pk, num_slots=0)
+    queue.tune(num_slots=0)
     _fill(12, tasks.fleet_age, tenant="VX")
     return "Queue VX / reports has no slots."
 
@@ -83,7 +81,7 @@ def _halted_session() -> str:
 
 
 def _capped_task() -> str:
-    task_control.cap_task(tasks.knock_on.name, 1)
+    control.tune(task=tasks.knock_on, num_slots=1)
     for airline in ("US", "WN", "FL"):
         _fill(8, tasks.knock_on, tenant=airline, hours=168, everyone=True)
     return "Task knock_on is capped: one at a time, for all airlines."
@@ -91,7 +89,7 @@ def _capped_task() -> str:
 
 def _user_with_cap() -> str:
     _queue("EV", EXPORTS, num_slots=4)
-    sessions.make_user_cap("EV", "intern", num_slots=1)
+    control.limit_user("EV", "intern", 1)
     _fill(10, tasks.export_flights, tenant="EV", user="intern", airport="JFK", seconds=30)
     return "User intern of EV runs one job at a time."
 
@@ -117,12 +115,12 @@ def _rules() -> str:
         make_alert_rule("Failing tasks", "task_failing", threshold=50, log=True)
         make_alert_rule("Sessions of AA", "session_halted", tenant="AA", log=True)
     if not RetentionRule.objects.exists():
-        make_rule(keep_days=400, results_days=30)
-        make_rule(state="error", keep_days=800)
-        make_rule(tenant="UA", task=tasks.logbook.name, keep_days=7)
+        make_retention_rule(keep_days=400, results_days=30)
+        make_retention_rule(state="error", keep_days=800)
+        make_retention_rule(tenant="UA", task=tasks.logbook.name, keep_days=7)
     if not Routing.objects.exists():
-        set_routing(tasks.knock_on.name, HEAVY)
-        set_routing("imports.*", REPORTS, tenant="UA")
+        make_routing(tasks.knock_on.name, HEAVY)
+        make_routing("imports.*", REPORTS, tenant="UA")
     if not Schedule.objects.exists():
         tomorrow = timezone.now() + timedelta(days=1)
         for name, task, hours in (

@@ -17,7 +17,7 @@ from django_tenantqueue import Priority, Unique
 from django_tenantqueue.models import ConcurrentJobMonitor, Job, TenantQueue
 from django_tenantqueue.states import ACTIVE
 from django_tenantqueue.status.monitor_progress import Progress, progress_of
-from django_tenantqueue.status.queue_loads import loads
+from django_tenantqueue.reports import read_loads
 from django_tenantqueue.status.your_jobs import your_jobs
 
 from . import logbooks, plans
@@ -63,7 +63,7 @@ class JobLine:
 
 
 def _queue_lines(queues: list[TenantQueue]) -> list[QueueLine]:
-    counted = loads("default", [queue.pk for queue in queues])
+    counted = read_loads(queues)
     return [
         QueueLine(
             queue.name,

@@ -16,7 +16,7 @@ from django_tenantqueue.models import Change, TaskControl, TenantQueue
 from django_tenantqueue.operations import control, task_control, worker_control
 from django_tenantqueue.operations.actor import acting_as
 from django_tenantqueue.states import State
-from tests.factories import made_changes, make_duty, make_jobs, make_queue, make_worker
+from tests.factories import cap_task, made_changes, make_duty, make_jobs, make_queue, make_worker
 from tests.testapp.tasks import noop
 
 from .conftest import text_of, url_of
@@ -310,7 +310,7 @@ def test_added_and_deleted_rows_are_recorded(admin_client: Client) -> None:
 
 
 def test_deletion_action_leaves_one_entry(admin_client: Client) -> None:
-    rows = [task_control.cap_task(f"task{number}", 3, unknown=True) for number in range(3)]
+    rows = [cap_task(f"task{number}", 3, allow_unknown=True) for number in range(3)]
     Change.objects.all().delete()
     data = {
         "action": "delete_selected",

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client, override_settings
 from django.urls import reverse
 
-from django_tenantqueue.contrib.retention.operations import make_rule
+from django_tenantqueue.contrib.retention.control import make_retention_rule
 from django_tenantqueue.models import Change, Worker
 from django_tenantqueue.operations import control
 from tests.factories import make_duty, make_job, make_worker
@@ -29,7 +29,7 @@ def test_no_page_has_a_hostile_string_as_it_is(admin_client: Client) -> None:
         make_job(rows.queue, state="running", worker_id=worker.pk, progress_message=HOSTILE)
         make_duty(worker=HOSTILE, outcome=HOSTILE, error=HOSTILE)
         control.change_priority([rows.job.pk], 7)
-        rule = make_rule(tenant=HOSTILE, task=HOSTILE, keep_days=9)
+        rule = make_retention_rule(tenant=HOSTILE, task=HOSTILE, keep_days=9)
         pages = [
             *addresses(rows, rows),
             *(url_of(model, "changelist") for model in FLEET),

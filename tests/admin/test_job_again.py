@@ -291,7 +291,7 @@ def test_full_and_retired_queues_are_reported(admin_client: Client) -> None:
         "&#x27;", "'"
     )
     TenantQueue.objects.filter(pk=queue.pk).update(retired=True)
-    assert "is retired and takes no new jobs." in refused(admin_client, job)
+    assert "is retired and takes no new jobs" in refused(admin_client, job)
 
 
 @pytest.mark.parametrize("on_conflict", ["return", "raise"])

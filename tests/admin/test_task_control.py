@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_tenantqueue.models import Job, TaskControl
-from django_tenantqueue.operations.task_control import cap_task, pause_task
+from tests.factories import cap_task, pause_task
 from django_tenantqueue.testing import run_commit_hooks, run_pending
 from tests.factories import made_changes, make_jobs, make_queue
 from tests.testapp.tasks import noop
@@ -70,7 +70,7 @@ def test_second_control_of_a_task_is_refused(admin_client: Client) -> None:
 @pytest.mark.parametrize("count", [1, 8])
 def test_list_asks_the_database_as_often_for_many(admin_client: Client, count: int) -> None:
     for number in range(count):
-        cap_task(f"task{number}", 3, unknown=True)
+        cap_task(f"task{number}", 3, allow_unknown=True)
 
     with CaptureQueriesContext(connection) as queries:
         assert admin_client.get(LIST).status_code == 200

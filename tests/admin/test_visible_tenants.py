@@ -19,13 +19,13 @@ from django.utils import timezone
 from django_tenantqueue import bulk
 from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
 from django_tenantqueue.contrib.api.models import ApiToken
-from django_tenantqueue.contrib.api.tokens import create_token
+from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.contrib.retention.models import RetentionRule
-from django_tenantqueue.contrib.retention.operations import make_rule
+from django_tenantqueue.contrib.retention.control import make_retention_rule
 from django_tenantqueue.contrib.routing.models import Routing
-from django_tenantqueue.contrib.routing.services import set_routing
+from django_tenantqueue.contrib.routing.control import make_routing
 from django_tenantqueue.contrib.schedules.models import Schedule
-from django_tenantqueue.contrib.schedules.services import make_schedule
+from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.exceptions import InvalidArgument, InvalidOption
 from django_tenantqueue.models import (
     Change,
@@ -38,7 +38,7 @@ from django_tenantqueue.models import (
     Worker,
 )
 from django_tenantqueue.operations import control, sessions
-from django_tenantqueue.operations.task_control import pause_task
+from tests.factories import pause_task
 from django_tenantqueue.queries.figures import Counts, add_figures, with_totals
 from django_tenantqueue.states import State
 from django_tenantqueue.status.visible import tenants_of
@@ -156,9 +156,9 @@ def fill(tenant: str) -> Rows:
         UserCap.objects.get(tenant=tenant, key=f"{tenant}-user"),
         monitor,
         make_schedule(f"{tenant}-schedule", noop, "0 3 * * *", tenant=tenant),
-        create_token(f"{tenant}-token", tenant=tenant)[0],
+        make_token(f"{tenant}-token", tenant=tenant)[0],
         make_alert(tenant),
-        set_routing(f"{tenant}.task", queue.name, tenant=tenant),
+        make_routing(f"{tenant}.task", queue.name, tenant=tenant),
         report,
     )
 
@@ -192,8 +192,8 @@ def both(db: None) -> tuple[Rows, Rows]:
     ours, theirs = fill(OURS), fill(THEIRS)
     make_worker(tenants=[THEIRS])
     make_duty()
-    pause_task(f"{THEIRS}.other", unknown=True)
-    make_rule(tenant=THEIRS, keep_days=9)
+    pause_task(f"{THEIRS}.other", allow_unknown=True)
+    make_retention_rule(tenant=THEIRS, keep_days=9)
     control.retire([ours.queue.pk, theirs.queue.pk])
     control.reopen([ours.queue.pk, theirs.queue.pk])
     control.change_priority([ours.job.pk, theirs.job.pk], 120)
@@ -873,7 +873,7 @@ def test_who_sees_jobs_without_a_tenant_sets_nothing_for_all_tenants(
 ) -> None:
     settings.TENANTQUEUE = {"VISIBLE_TENANTS": "tests.admin.test_visible_tenants.only_without"}
     client = operator(*ADDING)
-    set_routing("of-everybody", "default")
+    make_routing("of-everybody", "default")
     rows = model_of(model).objects
     before = rows.count()
 

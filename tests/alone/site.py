@@ -74,7 +74,7 @@ def fill() -> None:
         "letters", [noop.call() for _ in range(3)], tenant="acme", parallel=2
     )
     run_commit_hooks("default")
-    call_command("runworker", "--burst", "--threads=1", stdout=StringIO(), stderr=StringIO())
+    call_command("runworker", "--until-empty", "--threads=1", stdout=StringIO(), stderr=StringIO())
     assert job.refresh().state == "success", job.state
     assert Job.objects.filter(state="success").count() >= 5
     TenantQueue.objects.create(tenant="acme", name="paused", paused=True)
@@ -105,9 +105,9 @@ def main() -> None:
     found = has()
     fill()
     failed = list(ask_pages())
-    for command in (["queuestatus"], ["relanejobs"]):
-        call_command(*command, stdout=StringIO())
-    call_command("erasetenant", "acme", "--no-input", stdout=StringIO())
+    for subcommand in ("status", "apply-priority-scope"):
+        call_command("tenantqueue", subcommand, stdout=StringIO())
+    call_command("tenantqueue", "erase", "--tenant=acme", "--no-input", stdout=StringIO())
     run_commit_hooks("default")
     for label in sorted({model._meta.app_label for model in models_of_ours()}, reverse=True):
         call_command("migrate", label, "zero", verbosity=0)

@@ -25,10 +25,7 @@ LISTS = [
     *("change", "job", "maintenance duty", "monitor", "session", "task control", "tenant queue"),
     *("user cap", "worker"),
 ]
-COMMANDS = [
-    *("bulkjobs", "erasetenant", "explainjob", "exportjobs", "queuestatus", "relanejobs"),
-    *("runworker", "workerhealth"),
-]
+COMMANDS = ["runworker", "tenantqueue", "workerhealth"]
 
 
 def short(path: str) -> str:
@@ -109,11 +106,11 @@ django.setup()
 @pytest.mark.parametrize(
     ("code", "app"),
     [
-        ("from django_tenantqueue.contrib.schedules.services import make_schedule", "schedules"),
-        ("from django_tenantqueue.contrib.alerts.services import make_alert_rule", "alerts"),
-        ("from django_tenantqueue.contrib.retention.operations import make_rule", "retention"),
-        ("from django_tenantqueue.contrib.routing.services import set_routing", "routing"),
-        ("from django_tenantqueue.contrib.api.tokens import create_token", "api"),
+        ("from django_tenantqueue.contrib.schedules.control import make_schedule", "schedules"),
+        ("from django_tenantqueue.contrib.alerts.control import make_alert_rule", "alerts"),
+        ("import django_tenantqueue.contrib.retention.control", "retention"),
+        ("from django_tenantqueue.contrib.routing.control import make_routing", "routing"),
+        ("from django_tenantqueue.contrib.api.control import make_token", "api"),
         ("from django_tenantqueue.contrib.http import http_job", "http"),
         ("import django_tenantqueue.contrib.fireworq.urls", "http"),
     ],

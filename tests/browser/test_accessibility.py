@@ -12,12 +12,12 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from django_tenantqueue.contrib.alerts.models import Alert
-from django_tenantqueue.contrib.alerts.services import make_alert_rule
-from django_tenantqueue.contrib.api.tokens import create_token
-from django_tenantqueue.contrib.routing.services import set_routing
+from django_tenantqueue.contrib.alerts.control import make_alert_rule
+from django_tenantqueue.contrib.api.control import make_token
+from django_tenantqueue.contrib.routing.control import make_routing
 from django_tenantqueue.models import ConcurrentJobMonitor, Session, UserCap
 from django_tenantqueue.operations import control, sessions
-from django_tenantqueue.operations.task_control import cap_task
+from tests.factories import cap_task
 from django_tenantqueue.queries.figures import ALL, Counts, add_figures
 from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_commit_hooks
@@ -92,8 +92,8 @@ def fill() -> list[str]:
         "duty": make_duty().pk,
         "alertrule": rule.pk,
         "alert": alert.pk,
-        "routing": set_routing("reports.*", "reports", tenant="acme").pk,
-        "apitoken": create_token("billing", tenant="acme")[0].pk,
+        "routing": make_routing("reports.*", "reports", tenant="acme").pk,
+        "apitoken": make_token("billing", tenant="acme")[0].pk,
     }
     jobs = [f"{ADMIN}job/{job.pk}/change/" for job in (failed, running, waiting)]
     return [

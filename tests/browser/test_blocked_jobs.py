@@ -22,7 +22,7 @@ from django_tenantqueue.operations import control, monitor_control, sessions, ta
 from django_tenantqueue.operations.actor import acting_as
 from django_tenantqueue.states import State
 from django_tenantqueue.status.explanation import Code, explain
-from tests.factories import make_job, make_queue, make_worker
+from tests.factories import pause_task, make_job, make_queue, make_worker
 
 pytestmark = pytest.mark.django_db(transaction=True)
 OpenPage = Callable[..., Page]
@@ -116,7 +116,7 @@ def before_gates() -> list[Blocked]:
         name="import", tenant="acme", parallel=2, anchor_id=10**9, created_at=timezone.now()
     )
     with acting_as("grace", "admin"):
-        task_control.pause_task("tests.paused", unknown=True)
+        pause_task("tests.paused", allow_unknown=True)
         monitor_control.pause_monitors([monitor.pk])
     ends = "It goes on when that job has ended."
     return [

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from django_tenantqueue.models import Job, TenantQueue
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.actor import acting_as
-from django_tenantqueue.operations.task_control import pause_task
+from tests.factories import pause_task
 from django_tenantqueue.states import State
 from tests.factories import FakeWorker, make_job, make_jobs, make_queue, make_worker
 from tests.operations.monitors import start
@@ -258,7 +258,7 @@ def test_all_columns_fit_a_usual_window(open_page: OpenPage, model: str) -> None
     task = "shop.reporting.tasks.build_the_monthly_report_of_all_customers"
     make_jobs(make_queue(tenant, "reports_of_the_month"), 1, name=task, started_at=now)
     with acting_as("operations.of.all.regions@example-company.com", "command"):
-        pause_task(task, unknown=True)
+        pause_task(task, allow_unknown=True)
 
     page = open_page(admin_path(model), viewport={"width": 1400, "height": 800})
 

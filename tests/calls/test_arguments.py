@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from django_tenantqueue import task
 from django_tenantqueue.calls.arguments import MARK, decode_args, encode_args, encode_result
-from django_tenantqueue.exceptions import InvalidArgument, Permanent, ResultRefused
+from django_tenantqueue.exceptions import InvalidArgument, Permanent, InvalidResult
 from django_tenantqueue.models import Job
 from django_tenantqueue.text import clean_text
 from tests.testapp.models import Report
@@ -133,7 +133,7 @@ def test_call_is_stored_as_it_is_or_refused_when_it_is_anything(value):
 def test_result_is_stored_or_refused_when_it_is_anything(value):
     try:
         text = encode_result(value)
-    except ResultRefused:
+    except InvalidResult:
         return
     if text is not None:
         text.encode()
@@ -255,7 +255,7 @@ def test_decoding_fails_for_good_when_a_type_is_unknown():
     ],
 )
 def test_result_is_refused_when_it_cannot_be_stored(value, message):
-    with pytest.raises(ResultRefused, match=message):
+    with pytest.raises(InvalidResult, match=message):
         encode_result(value)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from django_tenantqueue import delay
+from django_tenantqueue import delayed
 from django_tenantqueue.calls.sources import describe_named, resolve
 from django_tenantqueue.exceptions import NotAllowed
 from tests import listed_code
@@ -98,7 +98,7 @@ def test_pattern_of_everything_still_leaves_the_package_out(name: str) -> None:
 @pytest.mark.parametrize("name", ["shell", "run", "system", "inner"])
 def test_attribute_of_a_listed_class_is_refused_when_it_is_no_method_of_it(name: str) -> None:
     with pytest.raises(NotAllowed, match="may not be run"):
-        getattr(delay(listed_code.Machine), name)("true")
+        getattr(delayed(listed_code.Machine), name)("true")
     with pytest.raises(NotAllowed, match="may not be run"):
         resolve("class", f"{CODE}:Machine", name)
 

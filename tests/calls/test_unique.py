@@ -24,6 +24,10 @@ def test_every_strategy_is_taken(strategy: str) -> None:
     assert Unique("until_executed", on_conflict=strategy).on_conflict == strategy
 
 
+def test_default_mode_holds_the_key_until_the_end() -> None:
+    assert Unique() == Unique("until_executed")
+
+
 def test_ttl_is_taken_as_timedelta() -> None:
     assert Unique("until_expired", ttl=timedelta(minutes=2)).ttl_seconds == 120.0
 

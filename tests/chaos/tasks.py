@@ -41,7 +41,7 @@ def write_mark(mark: dict[str, Any], *, ends: bool) -> None:
 
 def new_mark() -> dict[str, Any]:
     """Return what both rows of this run hold."""
-    claimed = current_job().claimed
+    claimed = current_job()._claimed
     return {
         "run": uuid.uuid4(),
         "job": claimed.id,

@@ -35,7 +35,7 @@ class FakeExecutor:
         self.jobs += jobs
 
     def revoke(self, running: RunningJob) -> bool:
-        if self.can_revoke and running.started is None:
+        if self.can_revoke and running._started is None:
             self.jobs.remove(running)
             self.revoked.append(running)
             return True
@@ -83,27 +83,27 @@ class FakeLoop:
         """Turn the claim loop until the executor has so many jobs, and return them as started."""
         self.turn_until(lambda: len(self.executor.jobs) >= count)
         for running in self.executor.jobs:
-            running.started = running.started or time.monotonic()
+            running._started = running._started or time.monotonic()
         return list(self.executor.jobs)
 
     def end(self, running: RunningJob, *, result: str | None = None, **changes: Any) -> None:
         """Report the success of a run; `result` is JSON text."""
-        claimed = running.claimed
-        running.ended = time.monotonic()
+        claimed = running._claimed
+        running._ended = time.monotonic()
         self.executor.jobs.remove(running)
         record = Finished(claimed.id, claimed.claim_seq, "success", 0.1, result, **changes)
         self.claim_loop.report(running, Outcome(finished=record))
 
     def fail(self, running: RunningJob, extra: str) -> None:
-        claimed = running.claimed
-        running.ended = time.monotonic()
+        claimed = running._claimed
+        running._ended = time.monotonic()
         self.executor.jobs.remove(running)
         record = Failed(claimed.id, claimed.claim_seq, 5.0, extra)
         self.claim_loop.report(running, Outcome(failed=record))
 
     def give_back(self, running: RunningJob, error: UnknownTask) -> None:
         """Report that the task of a job is not known."""
-        running.ended = time.monotonic()
+        running._ended = time.monotonic()
         self.executor.jobs.remove(running)
         self.claim_loop.report(running, judge(running, None, error))
 

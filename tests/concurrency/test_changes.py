@@ -12,7 +12,7 @@ from django_tenantqueue.models import Change
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.monitor_control import tune_monitor
 from django_tenantqueue.operations.sessions import make_user_cap
-from django_tenantqueue.operations.task_control import cap_task
+from tests.factories import cap_task
 from tests.factories import make_queue
 from tests.operations.monitors import start
 from tests.process.workers import wait_until
@@ -69,9 +69,9 @@ def test_one_of_two_pauses_leaves_the_entry(threads: Threads) -> None:
     pk = make_queue().pk
 
     with transaction.atomic():
-        assert control.pause([pk]) == 1
+        assert control.pause([pk]) == [pk]
         second = threads.start(control.pause, [pk])
         wait_until(is_awaited, what="the other waits")
 
-    assert second.result(SECONDS) == 0
+    assert second.result(SECONDS) == []
     assert Change.objects.count() == 1

@@ -238,7 +238,7 @@ def test_next_job_is_taken_at_once_when_an_atomic_one_has_ended(open_connection,
         (running,) = loop.take(1)
         loop.turn_until(lambda: loop.claim_loop.next_claim.due_at > time.monotonic() + 1.0)
 
-        ended = Finished(first, running.claimed.claim_seq, "success", 0.1)
+        ended = Finished(first, running._claimed.claim_seq, "success", 0.1)
         exchange_queries.exchange(watcher, loop.id, finished=[ended])
         loop.executor.jobs.remove(running)
         loop.claim_loop.report(running, Outcome(stored=True))

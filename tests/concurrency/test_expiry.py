@@ -24,7 +24,7 @@ def test_expiry_is_the_jobs_own_when_the_server_has_another_time_zone(monkeypatc
     with override_settings(TENANTQUEUE={"POOLER": pooler}), turned_loop() as worker:
         (running,) = worker.take(1)
 
-    assert running.claimed.expires_at == job.refresh().expires_at
+    assert running._claimed.expires_at == job.refresh().expires_at
 
 
 def test_claim_goes_on_when_a_job_expires_on_the_last_day(monkeypatch):
@@ -36,4 +36,4 @@ def test_claim_goes_on_when_a_job_expires_on_the_last_day(monkeypatch):
     with turned_loop() as worker:
         (running,) = worker.take(1)
 
-    assert running.claimed.expires_at == last
+    assert running._claimed.expires_at == last

@@ -128,6 +128,6 @@ def test_first_claims_are_spread_when_many_processes_are_new():
 
     for _ in range(20):
         with turned_loop(threads=1) as loop:
-            first.add(loop.take(1)[0].claimed.queue_id)
+            first.add(loop.take(1)[0]._claimed.queue_id)
 
     assert len(first) >= 8

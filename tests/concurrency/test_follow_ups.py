@@ -101,8 +101,8 @@ def test_worker_takes_the_follow_up_of_its_own_job_at_once():
 
         (follow_up,) = loop.take(1)
         assert follow_up.tenant == "b"
-        assert follow_up.previous_result is not None
-        assert follow_up.previous_result.result == "1"  # read with those of its batch
+        assert follow_up._previous_result is not None
+        assert follow_up._previous_result.result == "1"  # read with those of its batch
         assert followers(job.pk) == ["queued"]
 
 

@@ -74,7 +74,7 @@ def test_neighbours_are_recorded_when_one_progress_is_refused(loop: FakeLoop):
     ids = make_jobs(make_queue(num_slots=100), 10)
     jobs = loop.take(10)
     for running in jobs:
-        running.started -= 1.0
+        running._started -= 1.0
         running.progress(1, 2, "a\x00b" if running.id == ids[3] else "half")
 
     loop.turn_until(lambda: Job.objects.filter(progress_message="half").count() == 9)
@@ -87,7 +87,7 @@ def test_neighbours_are_recorded_when_one_progress_is_refused(loop: FakeLoop):
 def test_progress_is_recorded_without_statistics_when_these_are_too_large(loop: FakeLoop):
     job_id = make_job().pk
     (running,) = loop.take(1)
-    running.started -= 1.0
+    running._started -= 1.0
     running.progress(1, 2)
     running.stats["rows"] = "x" * 1_000_001
 
@@ -106,7 +106,7 @@ def test_neighbours_are_recorded_when_an_operator_holds_the_row_of_one(
     with operator.transaction():
         operator.execute("SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE", [ids[3]])
         for running in jobs:
-            running.started -= 1.0
+            running._started -= 1.0
             running.progress(1, 2, "half")
         loop.turn_until(lambda: Job.objects.filter(progress_message="half").count() == 9)
         loop.end(jobs[0])
@@ -125,9 +125,9 @@ def test_starts_are_recorded_later_when_the_table_is_locked(loop: FakeLoop, open
 
     with operator.transaction():
         operator.execute("LOCK tenantqueue_job_hot IN SHARE MODE")
-        running.started -= 1.0
+        running._started -= 1.0
         loop.claim_loop.running_jobs.run_once(loop.claim_loop.connection, time.monotonic() + 1.0)
-        assert (running.recorded, running.dirty) == (False, True)
+        assert (running._recorded, running._dirty) == (False, True)
 
     loop.turn_until(lambda: state_of(job_id) == "running")
 

@@ -13,7 +13,7 @@ from django.db import connection
 
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations import surveys
-from django_tenantqueue.operations.task_control import cap_task
+from tests.factories import cap_task
 from django_tenantqueue.queries import workers
 from tests.concurrency.held import come_and_go
 from tests.concurrency.loops import FakeLoop, turned_loop
@@ -166,7 +166,7 @@ def check_that_each_is_found(jobs: Sequence[Job], monkeypatch: pytest.MonkeyPatc
         for job in jobs:
             (running,) = turned.take(1)
             assert running.id == job.id
-            turned.end(running, gates=running.claimed.gates)
+            turned.end(running, gates=running._claimed.gates)
 
         assert turned.claim_loop.claimer.surveys.is_active
 
@@ -205,7 +205,7 @@ def test_worker_that_connects_anew_forgets_the_surveys(snapshot, open_connection
 
 def test_burst_does_not_end_before_it_has_looked_everywhere(late, snapshot, rare_surveys):
     come_and_go(make_queue())
-    with turned_loop(burst=True) as turned:
+    with turned_loop(until_empty=True) as turned:
         survey_anew(turned)
         late()
 

@@ -304,7 +304,7 @@ def hold_gate(connection, lock_class: int, monitor: ConcurrentJobMonitor) -> Non
 
 def end(loop, job_id: int) -> None:
     (running,) = [running for running in loop.executor.jobs if running.id == job_id]
-    loop.end(running, gates=running.claimed.gates)
+    loop.end(running, gates=running._claimed.gates)
     loop.turn_until(lambda: state_of(job_id) == "success")
 
 

@@ -153,7 +153,7 @@ def test_sleep_that_an_enqueuer_has_ended_is_not_renewed(make_sleeper):
 
 
 def test_burst_worker_announces_no_sleep_when_it_is_idle(worker):
-    sleep = Sleep(worker.id, worker.claimer.surveys, burst=True)
+    sleep = Sleep(worker.id, worker.claimer.surveys, until_empty=True)
 
     assert [sleep.next_look(worker.db, 1000.0) for _ in range(5)][-1] is None
     assert Worker.objects.get(pk=worker.id).sleeping_until is None

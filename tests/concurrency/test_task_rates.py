@@ -10,7 +10,8 @@ import pytest
 from django_tenantqueue.models import Job, TaskControl, TaskRate
 from django_tenantqueue.operations import task_gate
 from django_tenantqueue.operations.gates import Sweep, release
-from django_tenantqueue.operations.task_control import cap_task, rate_task, tune_control
+from django_tenantqueue.operations.task_control import rate_task, tune_control
+from tests.factories import cap_task
 from tests.factories import FakeWorker, make_jobs, make_queue, states_of
 from tests.intervals import breaches_of_rate
 
@@ -100,7 +101,7 @@ def test_loop_starts_held_jobs_when_the_rate_brings_starts():
         while len(order) < len(ids) + len(others):
             for running in loop.take(1):
                 order.append(running.id)
-                loop.end(running, gates=running.claimed.gates)
+                loop.end(running, gates=running._claimed.gates)
 
     assert [job_id for job_id in order if job_id in ids] == ids
     assert order.index(others[-1]) < order.index(ids[-1])
@@ -113,7 +114,7 @@ def test_loop_starts_a_job_that_came_while_no_start_was_left():
     with turned_loop() as loop:
         for _ in range(4):
             for running in loop.take(1):
-                loop.end(running, gates=running.claimed.gates)
+                loop.end(running, gates=running._claimed.gates)
             ids += make_jobs(make_queue(), 1)
             loop.claim_loop.notified()
 
@@ -140,7 +141,7 @@ def test_draining_worker_does_not_wait_for_a_start():
     rate_task(NOOP, NEVER, 1)
     with turned_loop() as loop:
         (running,) = loop.take(1)
-        loop.end(running, gates=running.claimed.gates)
+        loop.end(running, gates=running._claimed.gates)
         loop.claim_loop.claimed_jobs.draining = True
 
         loop.turn_until(loop.claim_loop.drained)
@@ -156,7 +157,7 @@ def test_cap_holds_while_a_rate_brings_starts():
             running = loop.take(1)
             assert len(running) <= 2
             for job in running:
-                loop.end(job, gates=job.claimed.gates)
+                loop.end(job, gates=job._claimed.gates)
             ended += len(running)
 
 
@@ -169,14 +170,14 @@ def test_rate_is_edited_from_none_and_back_while_a_worker_runs():
         tune_control(control.pk, max_per_second=5.0, burst=1)
         done = len(starts_of(ids))
         while loop.executor.jobs:
-            loop.end(loop.executor.jobs[0], gates=loop.executor.jobs[0].claimed.gates)
+            loop.end(loop.executor.jobs[0], gates=loop.executor.jobs[0]._claimed.gates)
         loop.take(1)
         assert len(starts_of(ids)) == done + 1
 
         tune_control(control.pk, max_per_second=None, burst=None)
         while len(starts_of(ids)) < len(ids):
             for running in loop.take(1):
-                loop.end(running, gates=running.claimed.gates)
+                loop.end(running, gates=running._claimed.gates)
 
 
 def test_job_that_is_set_aside_when_its_start_comes_due_is_released_at_once(worker):

@@ -307,7 +307,7 @@ def test_another_is_woken_when_a_session_goes_on_with_a_job_that_is_not_for_this
         loop.claim_loop.run_once()  # who begins to drain wakes somebody
         other = make_sleeper()
 
-        loop.end(running, gates=running.claimed.gates)
+        loop.end(running, gates=running._claimed.gates)
         loop.turn_until(lambda: not other.is_announced)
 
     assert other.was_notified()

@@ -22,7 +22,7 @@ from django.utils import timezone
 from django_tenantqueue import task
 from django_tenantqueue.contrib.alerts.check import check_rules
 from django_tenantqueue.contrib.alerts.models import Alert
-from django_tenantqueue.contrib.alerts.services import make_alert_rule
+from django_tenantqueue.contrib.alerts.control import make_alert_rule
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.models import Duty
 from django_tenantqueue.status.fleet_report import read_report
@@ -72,9 +72,9 @@ def use() -> dict[str, Any]:
     facts = page(admin, job_page)
     viewer.user_permissions.add(Permission.objects.get(codename="view_job"))
     run_commit_hooks("default")
-    call_command("runworker", "--burst", "--threads=1", stdout=StringIO(), stderr=StringIO())
+    call_command("runworker", "--until-empty", "--threads=1", stdout=StringIO(), stderr=StringIO())
     late.refresh_from_db()
-    call_command("erasetenant", "acme", "--no-input", stdout=StringIO())
+    call_command("tenantqueue", "erase", "--tenant=acme", "--no-input", stdout=StringIO())
     return {
         "carrier": task(carrier="van", name="tests.by_van")(lambda: None).extra,
         "refused": refused(),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from contextlib import contextmanager
 from datetime import timedelta
 from types import SimpleNamespace
 from zoneinfo import ZoneInfo
@@ -18,7 +17,7 @@ from django.test import override_settings
 from django.utils import timezone, translation
 from django.utils.asyncio import async_unsafe
 
-from django_tenantqueue import current_job, signals
+from django_tenantqueue import current_job
 from django_tenantqueue.exceptions import InvalidOption, NotAllowed, Retry
 from django_tenantqueue.execution import outcome
 from django_tenantqueue.execution.current_job import RunningJob
@@ -202,7 +201,7 @@ def test_job_ends_in_error_when_its_result_cannot_be_stored(what, message):
     job = ran(sample_tasks.returns.delay(what))
 
     assert (job.state, job.attempt, job.result) == ("error", 1, None)
-    assert job.last_error["class"].endswith("ResultRefused")
+    assert job.last_error["class"].endswith("InvalidResult")
     assert message in job.last_error["message"]
 
 
@@ -216,7 +215,7 @@ def test_job_ends_in_error_when_its_statistics_cannot_be_stored(what):
 
     assert (job.state, job.stats) == ("error", None)
     assert "statistics" in job.last_error["message"]
-    assert job.last_error["class"].endswith("ResultRefused")
+    assert job.last_error["class"].endswith("InvalidResult")
 
 
 @override_settings(TENANTQUEUE={"LARGE_RESULT_STORE": "default"})
@@ -424,11 +423,11 @@ def test_hooks_are_called_in_order_when_a_job_fails_for_good():
         ("enqueue", job.pk),
         ("before", job.pk),
         "run",
-        ("error", job.pk, ValueError),
+        ("attempt_failed", job.pk, ValueError),
         ("after", job.pk),
         ("before", job.pk),
         "run",
-        ("error", job.pk, ValueError),
+        ("attempt_failed", job.pk, ValueError),
         ("failure", job.pk),
         ("after", job.pk),
     ]
@@ -448,51 +447,6 @@ def test_job_succeeds_when_a_later_hook_raises(caplog):
 
     assert (job.state, job.result) == ("success", "done")
     assert "hook 'success' of job" in caplog.text
-
-
-@contextmanager
-def received(signal):
-    seen = []
-
-    def receive(sender, **kwargs):
-        seen.append((sender, {k: v for k, v in kwargs.items() if k != "signal"}))
-
-    signal.connect(receive)
-    yield seen
-    signal.disconnect(receive)
-
-
-def test_signals_are_sent_when_a_job_runs():
-    job = tasks.fail_until.delay(2)
-    with (
-        received(signals.job_started) as started,
-        received(signals.job_retried) as retried,
-        received(signals.job_finished) as finished,
-    ):
-        run_pending(scheduled=True)
-
-    name = "tests.testapp.tasks.fail_until"
-    assert started == [(name, {"job_id": job.pk, "attempt": number}) for number in (1, 2)]
-    assert [(sender, kwargs["attempt"]) for sender, kwargs in retried] == [(name, 1)]
-    assert finished == [(name, {"job_id": job.pk, "state": "success"})]
-
-
-@pytest.mark.parametrize("as_name", [True, False])
-def test_receiver_gets_the_jobs_of_the_task_that_it_names(as_name):
-    seen = []
-
-    def receive(sender, job_id, **kwargs):
-        seen.append((sender, job_id))
-
-    name = "".join(["tests.testapp.", "tasks.noop"])  # another object than the task's own name
-    sender = name if as_name else tasks.noop
-    signals.job_finished.connect(receive, sender=sender)
-    job, _other = tasks.noop.delay(), tasks.echo.delay(1)
-    run_pending()
-    disconnected = signals.job_finished.disconnect(receive, sender=name)
-
-    assert seen == [(name, job.pk)]
-    assert disconnected
 
 
 # atomic tasks
@@ -516,7 +470,7 @@ def test_effect_is_undone_when_an_atomic_task_fails():
 def test_effect_is_undone_when_the_result_cannot_be_stored(value):
     job = ran(sample_tasks.writes_and_returns.delay(value))
 
-    assert (job.state, job.last_error["class"].rpartition(".")[2]) == ("error", "ResultRefused")
+    assert (job.state, job.last_error["class"].rpartition(".")[2]) == ("error", "InvalidResult")
     assert not Effect.objects.exists()
 
 
@@ -591,12 +545,12 @@ def test_instances_are_loaded_for_each_run_when_they_are_arguments():
     ("own", "seconds"), [(float("inf"), TEN_YEARS), (1e300, TEN_YEARS), (-5.0, 0.0), (7.0, 7.0)]
 )
 def test_wait_is_bounded_when_the_tasks_own_is_not(own, seconds):
-    task = SimpleNamespace(backoff_seconds=lambda attempt, error: own)
+    task = SimpleNamespace(_backoff_seconds=lambda attempt, error: own)
 
     assert outcome._backoff_seconds(task, 1, ValueError()) == seconds
 
 
 def test_wait_is_that_of_the_settings_when_the_tasks_own_is_no_number():
-    task = SimpleNamespace(backoff_seconds=lambda attempt, error: float("nan"))
+    task = SimpleNamespace(_backoff_seconds=lambda attempt, error: float("nan"))
 
     assert 4.0 <= outcome._backoff_seconds(task, 1, ValueError()) <= 6.0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from django_tenantqueue import ConcurrentJobMonitor, delay, task
+from django_tenantqueue import ConcurrentJobMonitor, delayed, task
 from django_tenantqueue.calls.call import Call
 from django_tenantqueue.calls.options import Options
 from django_tenantqueue.calls.sources import RegisteredTask
@@ -120,7 +120,7 @@ def test_callback_url_says_which_app_it_needs(core_alone: None, eager: bool) -> 
 def test_feature_adopts_a_task_of_another_system(colours: Colours) -> None:
     target = Foreign()
 
-    assert delay(target)(1, 2).name == add.name
+    assert delayed(target)(1, 2).name == add.name
     assert task(target) is add
     assert task(queue="q")(target) is add
     asked = [question for question in colours.asked if question[0] is target]

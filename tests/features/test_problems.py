@@ -84,7 +84,7 @@ def test_report_of_some_tenants_asks_for_these_alone(deliveries: Deliveries) -> 
 
 def test_command_prints_the_problems_of_a_feature(deliveries: Deliveries) -> None:
     out = io.StringIO()
-    call_command("queuestatus", stdout=out, no_color=True)
+    call_command("tenantqueue", "status", stdout=out, no_color=True)
 
     assert "! deliveries are late: 17, 18\n" in out.getvalue()
 
@@ -173,7 +173,7 @@ def test_command_prints_that_a_condition_cannot_be_looked_for(
     install(Broken(failing))
     out = io.StringIO()
 
-    call_command("queuestatus", stdout=out, no_color=True)
+    call_command("tenantqueue", "status", stdout=out, no_color=True)
 
     assert "! broken: error (" in out.getvalue()
     assert "! no worker runs" in out.getvalue()

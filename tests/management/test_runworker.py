@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import logging
 import time
+from argparse import ArgumentParser
 from collections import defaultdict
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command, execute_from_command_line
 from django.test import override_settings
 
+from django_tenantqueue.management.commands import runworker
 from django_tenantqueue.management.commands.runworker import Command, _all, _start_text
+from django_tenantqueue.management.variables import near_misses
 from django_tenantqueue.worker.config import WorkerConfig
 from tests.factories import make_worker
 
@@ -143,3 +147,83 @@ def test_lines_of_jobs_that_the_setting_drops_are_told(level: int, told: bool, c
     command._warn_of_log(WorkerConfig("default", "web", log_jobs=True))
 
     assert ("LOGGING drops" in command.stderr._out.getvalue()) is told
+
+
+def options_of(*arguments: str) -> dict[str, Any]:
+    parser = Command().create_parser("manage.py", "runworker")
+    return vars(parser.parse_args(arguments))
+
+
+def test_variables_set_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENANTQUEUE_THREADS", "16")
+    monkeypatch.setenv("TENANTQUEUE_QUEUES", "mail,reports")
+    monkeypatch.setenv("TENANTQUEUE_LOG_JOBS", "1")
+    monkeypatch.setenv("TENANTQUEUE_UNTIL_EMPTY", "no")
+    monkeypatch.setenv("TENANTQUEUE_SHUTDOWN_TIMEOUT", "2.5")
+
+    options = options_of()
+
+    assert (options["threads"], options["shutdown_timeout"]) == (16, 2.5)
+    assert options["queues"] == ["mail", "reports"]
+    assert (options["log_jobs"], options["until_empty"]) == (True, False)
+    assert options["tenants"] is None
+
+
+def test_command_line_wins_over_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENANTQUEUE_THREADS", "16")
+    monkeypatch.setenv("TENANTQUEUE_QUEUES", "mail,reports")
+
+    options = options_of("--threads=2", "--queues=a,b", "--queues=c")
+
+    assert options["threads"] == 2
+    assert options["queues"] == ["a", "b", "c"]
+
+
+def test_burst_is_another_name_of_until_empty() -> None:
+    assert options_of("--burst")["until_empty"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("THREADS", "many", "TENANTQUEUE_THREADS: 'many' is not a whole number"),
+        ("THREADS", "", "TENANTQUEUE_THREADS: it is empty: give it a value, or remove it"),
+        ("QUEUES", "mail,,reports", "TENANTQUEUE_QUEUES: 'mail,,reports' has an empty name"),
+        ("LOG_JOBS", "maybe", "TENANTQUEUE_LOG_JOBS: 'maybe' is neither yes nor no: use 1 or 0"),
+        ("RECORDERS", "x", "TENANTQUEUE_RECORDERS: 'x' is not what the option takes"),
+        ("RECORDERS", "3", "TENANTQUEUE_RECORDERS: '3' is not one of 1, 2"),
+    ],
+)
+def test_bad_variable_is_named(
+    name: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runworker, "hooks", lambda hook: [add_recorders])
+    monkeypatch.setenv(f"TENANTQUEUE_{name}", value)
+
+    with pytest.raises(CommandError, match=message):
+        call_command("runworker")
+
+
+def test_variables_are_named_when_their_values_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENANTQUEUE_QUEUES", "mail-*")
+
+    with pytest.raises(CommandError, match="is a pattern") as refused:
+        call_command("runworker")
+
+    assert refused.value.returncode == 2
+    assert str(refused.value).endswith("\nThe environment sets TENANTQUEUE_QUEUES")
+
+
+def add_recorders(parser: ArgumentParser) -> None:
+    parser.add_argument("--recorders", type=int, choices=(1, 2))
+
+
+def test_variable_that_looks_like_an_option_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {"TENANTQUEUE_THREADS", "TENANTQUEUE_QUEUES"}
+    for name in ("THREADS", "THREAD", "PGBIN", "QUEUE_NAMES"):
+        monkeypatch.setenv(f"TENANTQUEUE_{name}", "1")
+
+    assert list(near_misses(known)) == [
+        "the environment variable TENANTQUEUE_THREAD sets nothing: did you mean "
+        "TENANTQUEUE_THREADS?"
+    ]

@@ -30,7 +30,16 @@ from django_tenantqueue.operations.actor import acting_as, shell_user
 from django_tenantqueue.states import State
 from django_tenantqueue.status.changes import changes_of
 from django_tenantqueue.testing import run_commit_hooks, run_pending
-from tests.factories import made_changes, make_job, make_jobs, make_queue, make_worker
+from tests.factories import (
+    cap_task,
+    made_changes,
+    make_job,
+    make_jobs,
+    make_queue,
+    make_worker,
+    pause_task,
+    resume_task,
+)
 from tests.operations.monitors import start
 from tests.testapp.tasks import fail, noop
 
@@ -113,23 +122,23 @@ def cap_user() -> tuple[str, int, Call]:
 
 
 def pause_task() -> tuple[str, int, Call]:
-    pk = task_control.cap_task(noop.name, None).pk
-    return "task", pk, lambda: task_control.pause_task(noop.name)
+    pk = cap_task(noop.name, None).pk
+    return "task", pk, lambda: pause_task(noop.name)
 
 
 def resume_task() -> tuple[str, int, Call]:
-    pk = task_control.pause_task(noop.name).pk
+    pk = pause_task(noop.name).pk
     Change.objects.all().delete()
-    return "task", pk, lambda: task_control.resume_task(noop.name)
+    return "task", pk, lambda: resume_task(noop.name)
 
 
 def cap_task() -> tuple[str, int, Call]:
-    pk = task_control.cap_task(noop.name, None).pk
-    return "task", pk, lambda: task_control.cap_task(noop.name, 2)
+    pk = cap_task(noop.name, None).pk
+    return "task", pk, lambda: cap_task(noop.name, 2)
 
 
 def delete_control() -> tuple[str, int, Call]:
-    pk = task_control.cap_task(noop.name, 2).pk
+    pk = cap_task(noop.name, 2).pk
     Change.objects.all().delete()
     return "task", pk, lambda: task_control.delete_controls([pk])
 
@@ -369,7 +378,7 @@ def test_bulk_leaves_out_what_has_not_changed() -> None:
 def test_several_queues_are_named_in_one_entry() -> None:
     queues = [make_queue("acme", f"q{number}") for number in range(6)]
 
-    assert control.pause([queue.pk for queue in queues]) == 6
+    assert len(control.pause(queues)) == 6
 
     change = Change.objects.get()
     assert change.object_label == "acme / q0, acme / q1, acme / q2, acme / q3, acme / q4, …"
@@ -392,7 +401,7 @@ def test_changed_lanes_are_one_entry_of_the_user_that_runs_the_command() -> None
     make_jobs(make_queue(), 5)
 
     with override_settings(TENANTQUEUE={"PRIORITY_SCOPE": "tenant"}):
-        call_command("relanejobs")
+        call_command("tenantqueue", "apply-priority-scope")
 
     change = Change.objects.get()
     assert (change.actor, change.source) == (shell_user(), "command")
@@ -450,7 +459,7 @@ def test_change_is_made_whatever_the_names_are() -> None:
     queues = [make_queue("\U0001f40d" * 200, f"{number}" * 100) for number in range(4)]
 
     with acting_as("a\0da" + "\U0001f40d" * 5000):
-        assert control.pause([queue.pk for queue in queues]) == 4
+        assert len(control.pause(queues)) == 4
 
     change = Change.objects.get()
     assert change.actor.startswith("a\\x00da")
@@ -472,9 +481,9 @@ def test_name_is_empty_when_the_system_does_not_know_it(monkeypatch: pytest.Monk
 
 
 def test_changes_of_a_control_are_found_when_it_was_made_again() -> None:
-    task_control.delete_controls([task_control.pause_task(noop.name).pk])
-    again = task_control.cap_task(noop.name, 3)
-    task_control.pause_task(fail.name)
+    task_control.delete_controls([pause_task(noop.name).pk])
+    again = cap_task(noop.name, 3)
+    pause_task(fail.name)
 
     found = changes_of("default", again)
 

@@ -19,7 +19,7 @@ from django_tenantqueue.contrib.fireworq.models import FireworqQueue
 from django_tenantqueue.contrib.retention.models import RetentionRule
 from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.contrib.schedules.models import Schedule
-from django_tenantqueue.exceptions import InvalidOption, TransitionRefused
+from django_tenantqueue.exceptions import InvalidOption, InvalidState
 from django_tenantqueue.features import Feature, hooks
 from django_tenantqueue.gate_keys import gate_key
 from django_tenantqueue.models import (
@@ -142,7 +142,7 @@ def test_nothing_is_changed_when_jobs_of_the_tenant_run():
     make_job(queue, state="running")
     before = rows_of(queue)
 
-    with pytest.raises(TransitionRefused, match=r"1 jobs of tenant 'acme'.*have not ended"):
+    with pytest.raises(InvalidState, match=r"1 jobs of tenant 'acme'.*have not ended"):
         erase_tenant("acme", using="default")
 
     queue.refresh_from_db()
@@ -173,7 +173,7 @@ def test_rows_stay_when_running_jobs_do_not_stop_in_time():
     job = make_job(queue, state="running")
     before = rows_of(queue)
 
-    with pytest.raises(TransitionRefused, match="are paused and retired"):
+    with pytest.raises(InvalidState, match="are paused and retired"):
         erase_tenant("acme", using="default", stop=True, wait_seconds=0)
 
     assert rows_of(queue) == before
@@ -232,12 +232,12 @@ def test_command_asks_for_the_name_before_it_erases(monkeypatch):
     monkeypatch.setattr("builtins.input", lambda text: "acm")
 
     with pytest.raises(CommandError, match="nothing was deleted"):
-        call_command("erasetenant", "acme")
+        call_command("tenantqueue", "erase", "--tenant=acme")
     assert all(rows_of(queue).values())
 
     monkeypatch.setattr("builtins.input", lambda text: "acme")
     out = io.StringIO()
-    call_command("erasetenant", "acme", stdout=out)
+    call_command("tenantqueue", "erase", "--tenant=acme", stdout=out)
     assert "7  tenantqueue_job" in out.getvalue()
     assert "rows of tenant 'acme' were deleted" in out.getvalue()
 
@@ -250,7 +250,7 @@ def test_command_deletes_nothing_when_there_is_no_terminal(monkeypatch):
 
     monkeypatch.setattr("builtins.input", nobody)
     with pytest.raises(CommandError, match="--no-input"):
-        call_command("erasetenant", "acme")
+        call_command("tenantqueue", "erase", "--tenant=acme")
 
     assert all(rows_of(queue).values())
 
@@ -259,7 +259,7 @@ def test_command_prints_json_and_asks_nothing_when_told_so():
     fill("acme")
     out = io.StringIO()
 
-    call_command("erasetenant", "acme", "--no-input", "--json", stdout=out)
+    call_command("tenantqueue", "erase", tenant="acme", no_input=True, format="json", stdout=out)
 
     assert json.loads(out.getvalue())["rows"]["tenantqueue_job"] == 7
 
@@ -268,12 +268,13 @@ def test_command_fails_when_jobs_run():
     make_job(make_queue("acme"), state="running")
 
     with pytest.raises(CommandError, match="--stop"):
-        call_command("erasetenant", "acme", "--no-input")
+        call_command("tenantqueue", "erase", "--tenant=acme", "--no-input")
 
 
 def export(tenant: str, **options: Any) -> list[dict[str, Any]]:
     out = io.StringIO()
-    call_command("exportjobs", tenant=tenant, stdout=out, stderr=io.StringIO(), **options)
+    quiet = {"stdout": out, "stderr": io.StringIO()}
+    call_command("tenantqueue", "export", tenant=tenant, **quiet, **options)
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 

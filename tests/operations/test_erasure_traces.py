@@ -13,10 +13,10 @@ from django.utils import timezone
 from django_tenantqueue import bulk
 from django_tenantqueue.contrib.alerts.check import check_rules
 from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
-from django_tenantqueue.contrib.alerts.services import make_alert_rule
+from django_tenantqueue.contrib.alerts.control import make_alert_rule
 from django_tenantqueue.contrib.api.models import IdempotencyKey
 from django_tenantqueue.contrib.schedules.models import Schedule
-from django_tenantqueue.exceptions import TransitionRefused
+from django_tenantqueue.exceptions import InvalidState
 from django_tenantqueue.gate_keys import gate_key
 from django_tenantqueue.models import (
     Change,
@@ -236,7 +236,7 @@ def test_bulk_actions_that_may_act_on_its_jobs_have_to_end_before_a_tenant_is_er
     of_queue = bulk.start("retry", {"queue_id": str(queue.pk)})
     to_it = bulk.start("move", {"tenant": OTHER}, {"queue": "mail", "tenant": TENANT})
 
-    with pytest.raises(TransitionRefused, match="3 jobs of tenant"):
+    with pytest.raises(InvalidState, match="3 jobs of tenant"):
         erase_tenant(TENANT, using="default")
     assert {state_of(job.pk) for job in (of_all, of_queue, to_it)} == {"created"}
 

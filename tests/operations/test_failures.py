@@ -49,7 +49,7 @@ def test_jobs_of_the_group_are_retried_and_no_others():
 
     done = retry_failed(TASK, "ValueError", timezone.now() - HOUR)
 
-    assert (done.jobs, done.more) == (3, False)
+    assert (len(done.ids), done.more) == (3, False)
     assert states(mine) == ["created"] * 3
     assert set(states(others)) == {"error", "cancelled"}
 
@@ -74,9 +74,9 @@ def test_newest_jobs_are_retried_when_there_are_more_than_one_call_takes(monkeyp
     old = make_failed(queue, 2, ago=timedelta(minutes=30))
     new = make_failed(queue, 3)
 
-    done = retry_failed(TASK, "ValueError", timezone.now() - HOUR, most=3)
+    done = retry_failed(TASK, "ValueError", timezone.now() - HOUR, limit=3)
 
-    assert (done.jobs, done.more) == (3, True)
+    assert (len(done.ids), done.more) == (3, True)
     assert (states(new), states(old)) == (["created"] * 3, ["error"] * 2)
 
 
@@ -87,7 +87,7 @@ def test_jobs_of_other_queues_are_left_when_queues_are_named(monkeypatch):
 
     done = retry_failed(TASK, "ValueError", timezone.now() - HOUR, queues=[mine.pk])
 
-    assert (done.jobs, done.more) == (3, False)
+    assert (len(done.ids), done.more) == (3, False)
     assert (states(wanted), states(left)) == (["created"] * 3, ["error"] * 3)
     assert Change.objects.get().tenant == mine.tenant
 
@@ -101,7 +101,7 @@ def test_walk_ends_when_few_of_very_many_jobs_are_in_the_named_queues(monkeypatc
 
     done = retry_failed(TASK, "ValueError", timezone.now() - HOUR, queues=[mine.pk])
 
-    assert (done.jobs, done.more) == (0, True)
+    assert (len(done.ids), done.more) == (0, True)
     assert not Change.objects.exists()
 
 
@@ -116,7 +116,7 @@ def test_jobs_that_wait_for_another_attempt_are_cancelled_and_no_others():
 
     done = cancel_failed(TASK, "ValueError")
 
-    assert (done.jobs, done.more) == (3, False)
+    assert (len(done.ids), done.more) == (3, False)
     assert set(states(mine)) == {"cancelled"}
     assert set(states(others)) == {"scheduled"}
     entry = Change.objects.get()

@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from django_tenantqueue import ConcurrentJobMonitor, Placeholder, Unique, current_job, delay, task
+from django_tenantqueue import ConcurrentJobMonitor, Placeholder, Unique, current_job, delayed, task
 from django_tenantqueue.calls.call import Call
 from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, QueueRetired
 from django_tenantqueue.models import Job, TenantQueue
@@ -264,7 +264,7 @@ def test_follow_ups_are_enqueued_in_the_order_of_their_list():
 
 def test_methods_follow_and_are_followed():
     report = Report.objects.create(title="sales")
-    delay(report, then=(report, "execute", (), {"kind": "pdf"})).execute()
+    delayed(report, then=(report, "execute", (), {"kind": "pdf"})).execute()
 
     first, second = run_pending()
 

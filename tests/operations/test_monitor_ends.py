@@ -13,7 +13,7 @@ from django_tenantqueue import Unique
 from django_tenantqueue.exceptions import (
     InvalidOption,
     MonitorEnded,
-    TransitionRefused,
+    InvalidState,
 )
 from django_tenantqueue.models import (
     ConcurrentJobMonitor,
@@ -244,7 +244,7 @@ def test_cancelled_monitor_ends_without_its_callback(monkeypatch) -> None:
     assert (progress.status, progress.done, progress.cancelled) == ("cancelled", 2, 8)
     with pytest.raises(MonitorEnded):
         monitor.add([noop.call()])
-    with pytest.raises(TransitionRefused, match="was cancelled"):
+    with pytest.raises(InvalidState, match="was cancelled"):
         retry_failed_details(monitor.pk)
 
 

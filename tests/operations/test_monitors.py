@@ -276,13 +276,13 @@ def test_lane_is_that_of_the_setting(settings) -> None:
 def test_nothing_starts_when_it_is_paused() -> None:
     monitor = start()
 
-    assert pause_monitors([monitor.pk]) == 1
-    assert pause_monitors([monitor.pk]) == 0
+    assert pause_monitors([monitor.pk]) == [monitor.pk]
+    assert pause_monitors([monitor.pk]) == []
     assert run_pending() == []
     assert states(monitor) == ["held"] * 10
     assert monitor.progress().status == "paused"
 
-    assert resume_monitors([monitor.pk]) == 1
+    assert resume_monitors([monitor.pk]) == [monitor.pk]
     assert len(run_pending()) == 11
 
 

@@ -15,7 +15,7 @@ from django_tenantqueue.operations.places import (
     MOST_STEPS,
     Places,
 )
-from django_tenantqueue.queries.claim import NO_ARRIVALS, ClaimRequest, Look, Status
+from django_tenantqueue.queries.claim import ClaimRequest, Look, Status
 from django_tenantqueue.queries.claim import Sight as Seen
 from django_tenantqueue.queries.gates import Place
 from django_tenantqueue.queries.survey import FIRST_PLACE, Survey
@@ -81,13 +81,6 @@ def test_all_places_are_searched_without_a_pause_when_the_worker_begins(places):
     assert (second.cursor, second.most_steps) == (at(MOST_STEPS), MOST_STEPS)
     assert not places.is_searching
     assert ask(places).most_steps == FEW_STEPS
-
-
-def test_claim_is_given_no_places_when_its_steps_see_all_of_them(places):
-    search(places, FEW_STEPS - 1)
-
-    assert ask(places).known == {}
-    assert ask(places).arrivals_after == NO_ARRIVALS
 
 
 def test_claim_is_given_the_open_places_in_turn_when_there_are_many(places):

@@ -8,16 +8,14 @@ import pytest
 from django.db import connection
 from django.test import override_settings
 
-from django_tenantqueue.exceptions import HardTimeLimitExceeded, WorkerDied
 from django_tenantqueue.models import Figure, Job
 from django_tenantqueue.operations.rescue import DeathReport, rescue_worker
 from django_tenantqueue.queries.figures import ALL
-from django_tenantqueue.stored_error import class_name
+from django_tenantqueue.stored_error import HARD_TIME_LIMIT_EXCEEDED, WORKER_DIED
 from tests.factories import FakeWorker, make_jobs, make_queue, state_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NOOP = "tests.testapp.tasks.noop"
-DIED = class_name(WorkerDied)
 
 
 @pytest.fixture
@@ -44,7 +42,7 @@ def test_lost_attempts_are_counted_by_what_became_of_the_jobs(worker):
 
     expected = {"failed": 1, "retried": 2}
     assert counted(queue.pk) == counted(ALL) == counted(ALL, "") == expected
-    assert counted(queue.pk, NOOP, DIED) == counted(ALL, NOOP, DIED) == expected
+    assert counted(queue.pk, NOOP, WORKER_DIED) == counted(ALL, NOOP, WORKER_DIED) == expected
     assert state_of(spent[0]) == "error"
 
 
@@ -52,7 +50,7 @@ def test_class_is_that_of_the_stored_error_when_a_run_was_killed(worker):
     queue = make_queue()
     (job_id,) = make_jobs(queue, 1)
     worker.claim_some()
-    death = DeathReport("too long", culprit=job_id, error=HardTimeLimitExceeded)
+    death = DeathReport("too long", culprit=job_id, error=HARD_TIME_LIMIT_EXCEEDED)
 
     rescue_worker("default", worker.id, death)
 

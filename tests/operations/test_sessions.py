@@ -138,11 +138,11 @@ def test_pause_takes_back_what_nobody_has_claimed_and_resume_lets_it_through() -
     run_commit_hooks("default")
     session = Session.objects.get()
 
-    assert sessions.pause_sessions([session.pk]) == 1
-    assert sessions.pause_sessions([session.pk]) == 0
+    assert sessions.pause_sessions([session.pk]) == [session.pk]
+    assert sessions.pause_sessions([session.pk]) == []
     run_commit_hooks("default")
     assert job.refresh().state == "held"
 
-    assert sessions.resume_sessions([session.pk]) == 1
+    assert sessions.resume_sessions([session.pk]) == [session.pk]
     run_commit_hooks("default")
     assert job.refresh().state == "created"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from django_tenantqueue import DuplicateJob, Job, Unique, current_job, delay, task
+from django_tenantqueue import DuplicateJob, Job, TaskHooks, Unique, current_job, delayed, task
 from django_tenantqueue.batches import BATCH
 from django_tenantqueue.calls.arguments import encode_args
 from django_tenantqueue.calls.sources import describe_method
@@ -116,12 +116,12 @@ def test_call_is_unique_when_a_default_cannot_be_stored() -> None:
 
 def test_method_of_an_instance_is_unique() -> None:
     report, other = (Report.objects.create(title=title) for title in "ab")
-    first = delay(report, unique=EXECUTED).execute("pdf")
+    first = delayed(report, unique=EXECUTED).execute("pdf")
 
-    assert delay(report, unique=EXECUTED).execute("pdf").pk == first.pk
+    assert delayed(report, unique=EXECUTED).execute("pdf").pk == first.pk
     assert report.delay(unique=EXECUTED).execute("pdf").duplicate
-    assert delay(report, unique=EXECUTED).execute("html").pk != first.pk
-    assert delay(other, unique=EXECUTED).execute("pdf").pk != first.pk
+    assert delayed(report, unique=EXECUTED).execute("html").pk != first.pk
+    assert delayed(other, unique=EXECUTED).execute("pdf").pk != first.pk
     assert (
         make_key(
             EXECUTED, describe_method(report, "execute"), "", ("pdf",), {}, '{"args": ["pdf"]}'
@@ -165,7 +165,7 @@ def test_ended_job_is_returned_when_its_key_outlives_it() -> None:
 def test_hook_is_called_once_when_the_second_job_is_a_duplicate() -> None:
     called: list[int] = []
 
-    class Hooks:
+    class Hooks(TaskHooks):
         def enqueue(self, job: Job) -> None:
             called.append(job.pk)
 

@@ -34,7 +34,7 @@ def test_a_burst_worker_ends_when_everything_is_done(workers: Workers):
         for job_id in noop.using(tenant=f"tenant {number}").enqueue_many([()] * 30)
     ]
 
-    runner = workers.run("--burst", "--processes=2")
+    runner = workers.run("--until-empty", "--processes=2")
 
     assert runner.process.returncode == 0
     assert set(Job.objects.values_list("state", flat=True)) == {State.SUCCESS}
@@ -45,13 +45,13 @@ def test_a_burst_worker_ends_when_everything_is_done(workers: Workers):
 def test_jobs_of_all_queues_and_tenants_run_when_a_star_names_them(workers: Workers):
     jobs = [noop.using(tenant=tenant, queue="mail").delay() for tenant in ("", "acme")]
 
-    workers.run("--burst", "--queues=*", "--tenants=*")
+    workers.run("--until-empty", "--queues=*", "--tenants=*")
 
     assert [job.refresh().state for job in jobs] == ["success", "success"]
 
 
 def test_a_burst_worker_ends_when_there_is_nothing_to_do(workers: Workers):
-    runner = workers.run("--burst")
+    runner = workers.run("--until-empty")
 
     assert runner.process.returncode == 0
     assert "database connections" not in runner.output  # the server allows enough
@@ -62,7 +62,7 @@ def test_a_burst_worker_ends_when_what_is_left_is_paused(workers: Workers):
     make_queue("shut", num_slots=0)
     ids = [noop.using(tenant=tenant).delay().pk for tenant in ("paused", "shut", "open")]
 
-    assert workers.run("--burst").process.returncode == 0
+    assert workers.run("--until-empty").process.returncode == 0
 
     states = dict(Job.objects.values_list("queue__tenant", "state"))
     assert states == {"paused": State.CREATED, "shut": State.CREATED, "open": State.SUCCESS}
@@ -84,7 +84,7 @@ def test_only_jobs_that_the_filters_take_are_run(
     names = ("mail", "reports", "sync") if of == "queue" else ("mail", "reports", "")
     jobs = {name: noop.using(**{of: name}).delay() for name in names}
 
-    runner = workers.run("--burst", *options)
+    runner = workers.run("--until-empty", *options)
 
     assert {name for name, job in jobs.items() if job.refresh().is_final} == taken
     assert "no queue is named" not in runner.output
@@ -93,7 +93,7 @@ def test_only_jobs_that_the_filters_take_are_run(
 def test_an_unknown_queue_is_named_when_it_is_in_a_filter(workers: Workers):
     noop.using(queue="mail").delay()
 
-    runner = workers.run("--burst", "--queues=mial,mail", "--exclude-queues=spam")
+    runner = workers.run("--until-empty", "--queues=mial,mail", "--exclude-queues=spam")
 
     assert runner.process.returncode == 0
     assert "no queue is named 'mial' yet" in runner.output
@@ -143,7 +143,7 @@ def test_a_missing_server_is_named_when_nothing_listens(workers: Workers):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # nobody else can listen there
         port = taken.getsockname()[1]
-        runner = workers.run("--burst", database_url=f"postgres://me:no@127.0.0.1:{port}/none")
+        runner = workers.run("--until-empty", database_url=f"postgres://me:no@127.0.0.1:{port}/none")
 
     assert runner.process.returncode == 1
     assert "CommandError: The jobs' database 'default' cannot be reached" in runner.output
@@ -152,7 +152,7 @@ def test_a_missing_server_is_named_when_nothing_listens(workers: Workers):
 
 
 def test_sqlite_is_refused_when_it_is_configured(workers: Workers, tmp_path):
-    runner = workers.run("--burst", database_url=f"sqlite:///{tmp_path}/db.sqlite3")
+    runner = workers.run("--until-empty", database_url=f"sqlite:///{tmp_path}/db.sqlite3")
 
     assert runner.process.returncode == 1
     assert "tenantqueue.E002" in runner.output
@@ -161,7 +161,7 @@ def test_sqlite_is_refused_when_it_is_configured(workers: Workers, tmp_path):
 
 
 def test_a_wrong_setting_is_named_when_the_worker_starts(workers: Workers):
-    runner = workers.run("--burst", settings={"DEFALT_TENANT_SLOTS": 3})
+    runner = workers.run("--until-empty", settings={"DEFALT_TENANT_SLOTS": 3})
 
     assert runner.process.returncode == 1
     assert "tenantqueue.E001" in runner.output
@@ -189,13 +189,13 @@ def test_a_job_is_given_back_uncounted_when_the_worker_does_not_know_its_task(
 
 
 def test_the_worker_is_quiet_when_it_is_told_to_be(workers: Workers):
-    runner = workers.run("--burst", "--verbosity=0")
+    runner = workers.run("--until-empty", "--verbosity=0")
 
     assert runner.output == ""
 
 
 def test_there_is_a_warning_when_the_server_allows_too_few_connections(workers: Workers):
-    runner = workers.run("--burst", "--processes=1", "--threads=5000")
+    runner = workers.run("--until-empty", "--processes=1", "--threads=5000")
 
     assert runner.process.returncode == 0
     assert "this worker may open 5003 database connections; the server allows " in runner.output
@@ -210,7 +210,7 @@ def test_command_refuses_when_children_would_be_killed_before_they_can_make_room
 
 def test_report_ends_quietly_when_its_reader_is_gone(workers: Workers):
     env = {**os.environ, "DJANGO_SETTINGS_MODULE": SETTINGS, "DATABASE_URL": workers.database_url}
-    command = [sys.executable, "-W", "error", "-m", "django", "queuestatus"]
+    command = [sys.executable, "-W", "error", "-m", "django", "tenantqueue", "status"]
     with subprocess.Popen(
         command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -225,7 +225,7 @@ def test_report_ends_quietly_when_its_reader_is_gone(workers: Workers):
 def test_worker_logs_a_line_for_each_job_when_it_is_asked_to(workers: Workers):
     job = noop.using(tenant="acme").delay()
 
-    runner = workers.run("--burst", "--log-jobs")
+    runner = workers.run("--until-empty", "--log-jobs")
 
     lines = [line for line in runner.output.splitlines() if f"job {job.pk} " in line]
     assert len(lines) == 1, runner.output
@@ -233,7 +233,7 @@ def test_worker_logs_a_line_for_each_job_when_it_is_asked_to(workers: Workers):
 
 
 def test_worker_says_at_its_start_what_it_serves_and_no_password(workers: Workers):
-    runner = workers.run("--burst", "--queues=mail", "--tenants=acme")
+    runner = workers.run("--until-empty", "--queues=mail", "--tenants=acme")
 
     lines = runner.output.splitlines()
     (number,) = [n for n, line in enumerate(lines) if line.startswith("django_tenantqueue 0.")]

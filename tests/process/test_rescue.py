@@ -7,15 +7,13 @@ import pytest
 from django.db import connection
 from django.db.models import Sum
 
-from django_tenantqueue.exceptions import WorkerDied
 from django_tenantqueue.models import Change, Figure, Job, Worker
 from django_tenantqueue.operations import control
 from django_tenantqueue.states import State
+from django_tenantqueue.stored_error import WORKER_DIED
 
 from .tasks import async_hold, hold
 from .workers import Gate, Workers, make_queue, wait_for_end, wait_for_state, wait_until
-
-DIED = f"{WorkerDied.__module__}.{WorkerDied.__qualname__}"
 
 
 def died() -> list[tuple[str, str]]:
@@ -36,7 +34,7 @@ def test_running_job_runs_again_when_its_process_is_killed(workers: Workers, gat
 
     wait_for_state(job, State.SUCCESS)
     assert job.attempt == 2
-    assert [error["class"] for error in job.errors] == [DIED]
+    assert [error["class"] for error in job.errors] == [WORKER_DIED]
     assert "SIGKILL" in job.errors[0]["message"]
     wait_until(lambda: died() != [], what="the death is in the list of changes")
     ((source, cause),) = died()
@@ -91,7 +89,7 @@ def test_job_ends_in_error_when_it_killed_its_process_as_often_as_it_may(
 
 def lost(job: Job) -> dict[str, int]:
     """Return what the figures of the job's queue count of deaths of workers."""
-    rows = Figure.objects.filter(queue_id=job.queue_id, name=job.name, error=DIED)
+    rows = Figure.objects.filter(queue_id=job.queue_id, name=job.name, error=WORKER_DIED)
     return rows.aggregate(retried=Sum("retried"), failed=Sum("failed"))
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from django_tenantqueue.models import Job
-from django_tenantqueue.operations.task_control import cap_task, pause_task, resume_task
+from tests.factories import cap_task, pause_task, resume_task
 from django_tenantqueue.states import State
 from tests.intervals import most_at_once
 from tests.testapp.models import Interval
@@ -93,7 +93,7 @@ def test_burst_worker_ends_what_is_capped(workers: Workers):
     cap_task(work.name, 1)
     ids = [work.using(tenant=f"t{n}").delay("capped", 2.0).pk for n in range(30)]
 
-    workers.run("--burst", "--threads=2", "--no-maintenance")
+    workers.run("--until-empty", "--threads=2", "--no-maintenance")
 
     assert set(Job.objects.filter(pk__in=ids).values_list("state", flat=True)) == {State.SUCCESS}
 

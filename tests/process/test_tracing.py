@@ -48,7 +48,7 @@ def test_spans_of_a_worker_are_sent_when_it_ends(
             contexts.append(request.get_span_context())
             jobs.append(called(1))
 
-    runner = workers.run("--burst", "--processes=1", module="tests.process.traced")
+    runner = workers.run("--until-empty", "--processes=1", module="tests.process.traced")
 
     assert runner.process.returncode == 0
     spans = {span["attributes"]["messaging.message.id"]: span for span in written(path)}

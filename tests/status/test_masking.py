@@ -220,12 +220,12 @@ def test_details_of_a_monitor_are_downloaded_masked(
     )
 
 
-@pytest.mark.parametrize("options", [(), ("--json",)])
-def test_explainjob_does_not_print_the_secret(secret_job: Job, options: tuple[str]) -> None:
+@pytest.mark.parametrize("options", [(), ("--format=json",)])
+def test_explain_does_not_print_the_secret(secret_job: Job, options: tuple[str]) -> None:
     control.retry([secret_job.pk])
     out = io.StringIO()
 
-    call_command("explainjob", str(secret_job.pk), *options, stdout=out)
+    call_command("tenantqueue", "explain", str(secret_job.pk), *options, stdout=out)
 
     assert "keeps_all_secret" in out.getvalue()
     assert HIDDEN not in out.getvalue()

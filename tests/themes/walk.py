@@ -16,8 +16,8 @@ if __name__ == "__main__":
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
 
-from django_tenantqueue.contrib.retention.operations import make_rule
-from django_tenantqueue.contrib.schedules.services import make_schedule
+from django_tenantqueue.contrib.retention.control import make_retention_rule
+from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.testing import run_commit_hooks
 from tests.browser.test_accessibility import fill
 from tests.testapp.tasks import noop
@@ -27,7 +27,7 @@ from tests.walk import Walk, listed
 def fill_rest() -> None:
     """Make the rows that the other pages need."""
     make_schedule("nightly", noop.name, "0 3 * * *")
-    make_rule(task=noop.name, keep_days=3)
+    make_retention_rule(task=noop.name, keep_days=3)
 
 
 def main() -> None:

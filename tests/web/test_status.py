@@ -13,7 +13,7 @@ from django.core.signing import TimestampSigner
 from django.db import transaction
 from django.test import Client, override_settings
 
-from django_tenantqueue.exceptions import TransitionRefused, WaitTimeout
+from django_tenantqueue.exceptions import Unsupported, WaitTimeout
 from django_tenantqueue.link_tokens import read_job_token, sign_job_id
 from django_tenantqueue.models import Job
 from django_tenantqueue.testing import run_pending
@@ -166,7 +166,7 @@ each_wait = pytest.mark.parametrize(
 def test_waiting_is_refused_when_a_transaction_is_open(wait):
     job = noop.delay()
 
-    with transaction.atomic(), pytest.raises(TransitionRefused, match="cannot be waited for"):
+    with transaction.atomic(), pytest.raises(Unsupported, match="cannot be waited for"):
         wait(job)
 
 

@@ -26,7 +26,7 @@ from ...status.masking import MASK
 from . import services, watches
 from .delivery import enqueue_test
 from .models import Alert, AlertRule
-from .open_alerts import rule_of, visible_alerts
+from .visible_alerts import rule_of, visible_alerts
 
 
 class AlertRuleForm(SingleTuneForm):

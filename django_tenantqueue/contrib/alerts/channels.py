@@ -9,16 +9,12 @@ from collections.abc import Callable, Mapping
 
 from django.core.mail import EmailMessage
 
-from ...exceptions import (
-    AddressRefused,
-    DeliveryFailed,
-    RequestFailed,
-    RequestRejected,
-    Unsupported,
-)
+from ...exceptions import Unsupported
 from ...webhooks import signed_headers
 from ..http.addresses import Hosts, hosts_of
 from ..http.answer import Answer
+from ..http.exceptions import HttpAddressRefused, HttpJobFailed, HttpJobRejected
+from .exceptions import DeliveryFailed
 from .messages import Message, json_of, lines_of, slack_of, title_of
 from .models import AlertRule
 
@@ -39,11 +35,11 @@ def post(rule: AlertRule, message: Message) -> None:
     try:
         hosts = hosts_of(rule.tenant)
         answer = asyncio.run(_send(rule.webhook_url, body, headers, hosts))
-    except AddressRefused as error:
+    except HttpAddressRefused as error:
         raise DeliveryFailed(f"{rule.shown_url} may not be called: {error}") from None
-    except RequestRejected:  # whose message has the URL
+    except HttpJobRejected:  # whose message has the URL
         raise DeliveryFailed(f"{rule.shown_url} is not a valid address of a webhook") from None
-    except RequestFailed as error:
+    except HttpJobFailed as error:
         reason = str(error).partition(": ")[2]  # before it is the URL
         raise DeliveryFailed(f"{rule.shown_url} cannot be reached: {reason}") from None
     if not 200 <= answer.status < 300:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from django.db.models import Model
 from django.http import HttpRequest
@@ -11,9 +12,13 @@ from ...batches import BATCH
 from ...conf import settings_of
 from ...duties import WhenDue
 from ...features import Condition, Duty, Feature
+from . import services
 from .models import Alert, AlertRule
 from .settings import AlertSettings
 from .watches import OWN
+
+if TYPE_CHECKING:
+    from django.core.management.base import BaseCommand
 
 
 class Alerts(Feature):
@@ -34,13 +39,28 @@ class Alerts(Feature):
         yield Duty("check_alerts", due.step, 5.0, pause_after=due.pause_after)
         yield Duty("prune_alerts", check.prune_alerts, 600.0, BATCH)
 
+    def commands(self) -> Mapping[str, type[BaseCommand]]:
+        from .management.subcommands.alerts import SendTestMessage
+
+        return {"alerts test": SendTestMessage}
+
     def conditions(self) -> Iterable[Condition]:
         return OWN
 
     def home_problems(self, request: HttpRequest) -> Iterable[Mapping[str, str]]:
-        from .open_alerts import open_alerts  # a worker may have no admin
+        from .visible_alerts import open_alerts  # a worker may have no admin
 
         return open_alerts(request)
+
+    def operations(self) -> Mapping[type[Model], Mapping[str, Callable[..., Collection[int]]]]:
+        return {
+            AlertRule: {
+                "pause": services.disable_alert_rules,
+                "resume": services.enable_alert_rules,
+                "tune": services.tune_alert_rule,
+                "delete": services.delete_alert_rules,
+            }
+        }
 
     def audited(self) -> Mapping[str, type[Model]]:
         return {"alert_rule": AlertRule}

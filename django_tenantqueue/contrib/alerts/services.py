@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db import transaction
@@ -17,7 +17,7 @@ from ...operations.tuning import (
     check_columns,
     delete_rows,
     ids_of,
-    row_of,
+    lock_rows,
     switch_rows,
 )
 from ...status.masking import MASK
@@ -60,8 +60,8 @@ def add_alert_rule(row: AlertRule, *, using: str | None = None) -> None:
     add_row(alias, row, TUNABLE, _secrets(row))
 
 
-def tune_alert_rule(rule_id: int, *, using: str | None = None, **changes: Any) -> None:
-    """Change columns of a rule; it is checked again at once.
+def tune_alert_rule(ids: Ids, *, using: str | None = None, **changes: Any) -> list[int]:
+    """Change columns of rules, which are checked again at once; return the changed ones.
 
     Only the named columns are written. The alerts of a rule that is disabled, or gets another kind,
     are resolved without a message. Raises InvalidOption for another kind or column and
@@ -72,21 +72,27 @@ def tune_alert_rule(rule_id: int, *, using: str | None = None, **changes: Any) -
     if "kind" in changes:
         _check_kind(changes["kind"])
     with transaction.atomic(using=alias):
-        row = row_of(AlertRule.objects.using(alias).select_for_update(no_key=True), rule_id)
-        changed = [name for name, value in changes.items() if getattr(row, name) != value]
-        if not changed:
-            return
-        old = _shown(row, changed)
-        for name in changed:
-            setattr(row, name, changes[name])
-        row.full_clean(exclude=("id", "created_at", "next_at"))
-        row.next_at = timezone.now()
-        row.save(using=alias, update_fields=[*changed, "next_at"])
-        if not row.enabled or "kind" in changed:
-            _resolve(alias, [row.pk])
-        new = _shown(row, changed)
-        unseen = {name: f"{new[name]} (new)" for name in changed if old[name] == new[name]}
-        record_edits(alias, [row], [Edit(old, new | unseen)])
+        rows = lock_rows(alias, AlertRule, ids)
+        return [row.pk for row in rows if _write(alias, row, changes)]
+
+
+def _write(using: str, row: AlertRule, changes: Mapping[str, Any]) -> bool:
+    """Write columns of a rule that the open transaction has locked; return whether some changed."""
+    changed = [name for name, value in changes.items() if getattr(row, name) != value]
+    if not changed:
+        return False
+    old = _shown(row, changed)
+    for name in changed:
+        setattr(row, name, changes[name])
+    row.full_clean(exclude=("id", "created_at", "next_at"))
+    row.next_at = timezone.now()
+    row.save(using=using, update_fields=[*changed, "next_at"])
+    if not row.enabled or "kind" in changed:
+        _resolve(using, [row.pk])
+    new = _shown(row, changed)
+    unseen = {name: f"{new[name]} (new)" for name in changed if old[name] == new[name]}
+    record_edits(using, [row], [Edit(old, new | unseen)])
+    return True
 
 
 def _shown(row: AlertRule, names: Iterable[str]) -> dict[str, Any]:
@@ -105,20 +111,20 @@ def _resolve(using: str, rules: Iterable[int]) -> None:
     alerts.open().update(resolved_at=timezone.now())
 
 
-def enable_alert_rules(ids: Ids, *, using: str | None = None) -> int:
-    """Let rules be checked; return how many were disabled before."""
+def enable_alert_rules(ids: Ids, *, using: str | None = None) -> list[int]:
+    """Let rules be checked; return those that were disabled before."""
     return _switch(ids, using, enabled=True)
 
 
-def disable_alert_rules(ids: Ids, *, using: str | None = None) -> int:
-    """Let rules be checked no more; return how many were enabled before.
+def disable_alert_rules(ids: Ids, *, using: str | None = None) -> list[int]:
+    """Let rules be checked no more; return those that were enabled before.
 
     Their open alerts are resolved without a message.
     """
     return _switch(ids, using, enabled=False)
 
 
-def _switch(ids: Ids, using: str | None, *, enabled: bool) -> int:
+def _switch(ids: Ids, using: str | None, *, enabled: bool) -> list[int]:
     alias = alias_of(using)
     with transaction.atomic(using=alias):
         chosen = AlertRule.objects.filter(pk__in=ids_of(ids, AlertRule))
@@ -126,10 +132,10 @@ def _switch(ids: Ids, using: str | None, *, enabled: bool) -> int:
         AlertRule.objects.using(alias).filter(pk__in=keys).update(next_at=timezone.now())
         if not enabled:
             _resolve(alias, keys)
-    return len(keys)
+    return keys
 
 
-def delete_alert_rules(ids: Ids, *, using: str | None = None) -> int:
-    """Delete rules with their alerts; return how many there were. Messages on their way fail."""
+def delete_alert_rules(ids: Ids, *, using: str | None = None) -> list[int]:
+    """Delete rules with their alerts; return those that there were. Messages on their way fail."""
     chosen = AlertRule.objects.filter(pk__in=ids_of(ids, AlertRule))
-    return len(delete_rows(alias_of(using), chosen, ["kind"]))
+    return [row.pk for row in delete_rows(alias_of(using), chosen, ["kind"])]

@@ -202,7 +202,10 @@ def find(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sigh
     Raises Unsupported when no installed app has its condition.
     """
     if rule.watch is None:
-        raise Unsupported(f"no installed app has the condition {rule.kind!r}")
+        raise Unsupported(
+            f"no installed app has the condition {rule.kind!r}: add its app to INSTALLED_APPS, or "
+            "delete the rule"
+        )
     return rule.watch.find(fleet, rule, known)
 
 

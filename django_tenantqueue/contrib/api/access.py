@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from ...calls.options import check_tenant
 from ...conf import get_settings, settings_of
-from ...exceptions import RequestRefused
+from .exceptions import ApiError
 from ...models import Change, TenantQueue
 from ...operations.actor import acting_as
 from ...operations.queues import Target, check_known
@@ -69,15 +69,15 @@ def _count(key: str) -> int:
 
 
 def check_queue(token: ApiToken, queue: str) -> None:
-    """Raise RequestRefused, 403, when a token does not allow a queue."""
+    """Raise ApiError, 403, when a token does not allow a queue."""
     if token.queues and not token.names_queue(queue):
-        raise RequestRefused(
+        raise ApiError(
             403, f"The token does not allow the queue {queue!r}, only {token.queues}."
         )
 
 
 def check_new_queues(tenant: str, count: int) -> None:
-    """Raise RequestRefused, 429, if `count` more queues of a tenant exceed NEW_QUEUES_PER_DAY.
+    """Raise ApiError, 429, if `count` more queues of a tenant exceed NEW_QUEUES_PER_DAY.
 
     Queues that code or operators have made count as well.
     """
@@ -88,7 +88,7 @@ def check_new_queues(tenant: str, count: int) -> None:
     rows = TenantQueue.objects.using(using).filter(tenant=tenant, created_at__gt=day)
     made = rows.count()
     if made + count > most:
-        raise RequestRefused(
+        raise ApiError(
             429,
             f"The request needs {count} new queues. Tenant {tenant!r} got {made} in the last 24 "
             f"hours, and clients can create at most {most} "
@@ -113,7 +113,7 @@ class Caller:
         return acting_as(self.name, Change.Source.API)
 
     def check(self, given: Mapping[str, Any]) -> None:
-        """Raise RequestRefused or UnknownQueue for a queue or priority that it may not give.
+        """Raise ApiError or UnknownQueue for a queue or priority that it may not give.
 
         A token without queues can only create those that a task or the settings name.
         """
@@ -124,7 +124,7 @@ class Caller:
                 target = Target(get_settings().database, self.tenant, queue)
                 check_known(target, "an API token without queues")
         if priority is not None and not token.min_priority <= priority <= token.max_priority:
-            raise RequestRefused(
+            raise ApiError(
                 403,
                 f"The token does not allow the priority {priority}, only {token.min_priority} to "
                 f"{token.max_priority}.",
@@ -135,9 +135,9 @@ class Caller:
         return allowed(self.token, scope, self.tenant)
 
 
-def no_token() -> RequestRefused:
+def no_token() -> ApiError:
     """Return the error for a request without a valid token."""
-    return RequestRefused(
+    return ApiError(
         401,
         "Send a valid token: Authorization: Bearer tq_…",
         {"WWW-Authenticate": 'Bearer realm="tenantqueue"'},
@@ -151,19 +151,22 @@ class Needs:
         self.scope = scope
 
     def __call__(self, request: HttpRequest) -> Caller:
-        """Return the caller. Raises RequestRefused: 401, 429, 403."""
+        """Return the caller. Raises ApiError: 401, 429, 403."""
         token = token_of(request)
         if token is None:
             raise no_token()
         if seconds := seconds_to_wait(token):
-            raise RequestRefused(
+            raise ApiError(
                 429,
                 f"The token has made too many requests: wait for {seconds} s.",
                 {"Retry-After": str(seconds)},
             )
         caller = Caller(token, _tenant_of(request, token))
         if not caller.may(self.scope):
-            raise RequestRefused(403, f"The token does not have the scope {self.scope.value!r}.")
+            raise ApiError(
+                403,
+                f"The token does not have the scope {self.scope.value!r}: use one that has it.",
+            )
         return caller
 
 
@@ -179,10 +182,12 @@ def _tenant_of(request: HttpRequest, token: ApiToken) -> str:
     asked = request.GET.get("tenant")
     if not token.all_tenants:
         if asked is not None and asked != token.tenant:
-            raise RequestRefused(403, f"The token is not for tenant {asked!r}.")
+            raise ApiError(
+                403, f"The token is not for tenant {asked!r}: use a token of that tenant."
+            )
         return token.tenant
     if asked is None:
-        raise RequestRefused(
+        raise ApiError(
             422, "The token is for all tenants: say which one, with the parameter tenant."
         )
     return check_tenant("tenant", asked)

@@ -78,7 +78,7 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
     empty_list = EmptyList(
         _("There are no API tokens."),
         _("Add one here, or on the command line:"),
-        "python manage.py createtoken billing --tenant acme --scope submit",
+        "python manage.py tenantqueue token create billing --tenant acme --scope submit",
     )
     formfield_overrides = {DateTimeField: {"widget": SplitDateTime}}
     list_display = ("title", "state", "scopes", "used", "expiry", "requests_per_minute")
@@ -136,7 +136,8 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
         text = gettext("Requests with them are refused from now on. This cannot be undone.")
         if page := confirm(self, request, queryset, gettext("Revoke"), text):
             return page
-        count = operations.revoke_tokens(queryset.values_list("pk", flat=True), using=self.using)
+        ids = queryset.values_list("pk", flat=True)
+        count = len(operations.revoke_tokens(ids, using=self.using))
         told = ngettext("%d API token was revoked.", "%d API tokens were revoked.", count) % count
         self.message_user(request, told, messages.SUCCESS if count else messages.WARNING)
         return None

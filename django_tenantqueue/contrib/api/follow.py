@@ -33,7 +33,7 @@ STREAM_SECONDS = SILENT_SECONDS * 20
 
 
 def _first_look(job_id: int, caller: Caller) -> bool:
-    """Return whether a job has ended, and leave no connection open. Raises RequestRefused."""
+    """Return whether a job has ended, and leave no connection open. Raises ApiError."""
     job = find_job(job_id, caller, light=True)
     close_connections()
     return job.is_final

@@ -12,7 +12,7 @@ from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
 from ...batches import BATCH
-from ...exceptions import IdempotencyKeyReused
+from .exceptions import IdempotencyKeyReused
 from ...queries.base import fetch
 from .models import ApiToken, IdempotencyKey
 

@@ -16,7 +16,7 @@ from ninja import Path, Query, Router
 
 from ...calls.sources import INTERNAL
 from ...conf import get_settings
-from ...exceptions import RequestRefused
+from .exceptions import ApiError
 from ...models import Job
 from ...operations import control
 from ...queries.lists import NEWEST, JobFilter
@@ -45,19 +45,19 @@ def answer(body: Any, status: int = 200, **headers: str) -> HttpResponse:
 
 
 def find_job(job_id: int, caller: Caller, *, light: bool = False) -> Job:
-    """Return a job of the caller's tenant, with its queue. Raises RequestRefused: 404.
+    """Return a job of the caller's tenant, with its queue. Raises ApiError: 404.
 
     Jobs of the package's own tasks have the rights of an operator: clients do not see them.
     """
     jobs = Job.objects.using(get_settings().database).select_related("queue")
     job = (jobs.defer(*shown.HEAVY) if light else jobs).find(job_id)
     if job is None or job.queue.tenant != caller.tenant or job.source_type == INTERNAL:
-        raise RequestRefused(404, f"There is no job {job_id}.")
+        raise ApiError(404, f"There is no job {job_id}.")
     return job
 
 
 def job_details(job_id: int, caller: Caller) -> dict[str, Any]:
-    """Return all that a client may know of a job. Raises RequestRefused: 404."""
+    """Return all that a client may know of a job. Raises ApiError: 404."""
     job = find_job(job_id, caller)
     show_details(get_settings().database, [job])
     return shown.job_details(job)
@@ -120,7 +120,7 @@ def _once(
         submitted.make_queues()
         return act()
     if len(key) > LONGEST_KEY or not re.fullmatch(KEY["schema"]["pattern"], key):
-        raise RequestRefused(
+        raise ApiError(
             422,
             f"Idempotency-Key: give 1 to {LONGEST_KEY} visible ASCII characters, no spaces, in "
             "quotes or without.",
@@ -167,7 +167,7 @@ def list_jobs(
     caller, using = caller_of(request), get_settings().database
     for value in (task, queue):
         if value is not None and not is_storable(value):
-            raise RequestRefused(422, f"There can be no name {value!r}.")
+            raise ApiError(422, f"There can be no name {value!r}.")
     queues = queue_ids(using, tenant=caller.tenant, name=queue)
     states = None if state is None else STATE_GROUPS[state]
     asked = Asked(JobFilter(states, queues=queues, name=task, before=before))
@@ -195,7 +195,7 @@ def cancel_job(request: HttpRequest, job_id: JobId) -> HttpResponse:
     with caller.acting():
         cancelled, asked = control.cancel([job_id])
     if not cancelled and not asked:
-        raise RequestRefused(409, f"Job {job_id} has ended, or waits as a monitor's callback.")
+        raise ApiError(409, f"Job {job_id} has ended, or waits as a monitor's callback.")
     return answer(job_details(job_id, caller))
 
 
@@ -209,7 +209,7 @@ def retry_job(request: HttpRequest, job_id: JobId) -> HttpResponse:
     with caller.acting():
         retried = control.retry([job_id])
     if not retried:
-        raise RequestRefused(
+        raise ApiError(
             409, f"Job {job_id} did not fail and was not cancelled, or cannot be retried."
         )
     return answer(job_details(job_id, caller))
@@ -228,7 +228,7 @@ def tune_job(request: HttpRequest, job_id: JobId, changes: schemas.JobChanges) -
         if changes.run_at is not None:
             done.append(bool(control.change_run_at([job_id], changes.run_at)))
         if not all(done):
-            raise RequestRefused(409, f"Job {job_id} does not wait any more.")
+            raise ApiError(409, f"Job {job_id} does not wait any more.")
     return answer(job_details(job_id, caller))
 
 

@@ -14,18 +14,17 @@ from ninja import errors as ninja_errors
 
 from ...exceptions import (
     DuplicateJob,
+    InvalidState,
     JobNotFound,
-    MonitorEnded,
     NotAllowed,
     QueueFull,
     QueueRetired,
-    RequestRefused,
     TenantQueueError,
-    TransitionRefused,
 )
+from .exceptions import ApiError
 
 MEDIA_TYPE = "application/problem+json"
-CONFLICTS = (DuplicateJob, MonitorEnded, QueueFull, QueueRetired, TransitionRefused)
+CONFLICTS = (DuplicateJob, InvalidState, QueueFull, QueueRetired)
 """Errors that say nothing against the request itself: 409."""
 
 
@@ -48,7 +47,7 @@ def problem_of(request: HttpRequest, error: Any) -> HttpResponse:
     """Return the problem that an error of the package, of Django or of ninja is to a client."""
     members = {"index": error.index} if hasattr(error, "index") else {}
     match error:
-        case RequestRefused():
+        case ApiError():
             return problem(error.status, error.detail, error.headers, **members)
         case ninja_errors.ValidationError():
             return _invalid(_entry(entry) for entry in error.errors)

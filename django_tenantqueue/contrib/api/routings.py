@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from django.http import HttpRequest, HttpResponse
 from ninja import Path, Router
 
-from ...exceptions import RequestRefused
+from .exceptions import ApiError
 from ..routing import services
 from ..routing.models import Routing
 from . import schemas
@@ -45,7 +45,7 @@ def set_routing(
     _check_tenant(caller.tenant)
     check_queue(caller.token, changes.queue)
     with caller.acting():
-        row = services.set_routing(pattern, changes.queue, tenant=caller.tenant)
+        row = services.make_routing(pattern, changes.queue, tenant=caller.tenant)
     return answer(_shown(row))
 
 
@@ -58,11 +58,11 @@ def delete_routing(request: HttpRequest, pattern: Pattern) -> HttpResponse:
     found = next((row for row in rows if row.pattern == pattern), None)
     with caller.acting():
         if found is None or not services.delete_routings([found.pk]):
-            raise RequestRefused(404, f"There is no routing of {pattern!r}.")
+            raise ApiError(404, f"There is no routing of {pattern!r}.")
     return answer(_shown(found))
 
 
 def _check_tenant(tenant: str) -> None:
     """Refuse a token without a tenant: its routings would be those of every tenant."""
     if not tenant:
-        raise RequestRefused(403, "Routings of every tenant are edited in the admin.")
+        raise ApiError(403, "Routings of every tenant are edited in the admin.")

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
-from ...exceptions import RequestRefused
+from .exceptions import ApiError
 from ..schedules import services
 from ..schedules.models import Schedule
 from . import schemas
@@ -51,7 +51,7 @@ def tune_schedule(
     row = row_of(_schedules(request), row_id)
     given = values_of(changes)
     if row.source != Schedule.Source.ADMIN and given.keys() - {"enabled"}:
-        raise RequestRefused(422, f"Code declares schedule {row_id}: enabled alone can be tuned.")
+        raise ApiError(422, f"Code declares schedule {row_id}: enabled alone can be tuned.")
     caller.check(given)
     with tuning(caller):
         services.tune_schedule(row_id, **given)

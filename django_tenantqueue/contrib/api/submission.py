@@ -15,13 +15,14 @@ from ...calls.options import Options
 from ...calls.sources import find_task, registered_tasks
 from ...calls.unique import Unique
 from ...conf import get_settings, settings_of
-from ...exceptions import NotAllowed, RequestRefused, TenantQueueError, UnknownTask
+from ...exceptions import NotAllowed, TenantQueueError, UnknownTask
 from ...execution import eager
 from ...models import Job
 from ...operations import enqueue as operations
 from ...operations.queues import Target, find_target, make_queues, missing_queues, queue_id_of
 from ...tasks import Task
 from .access import Caller, check_new_queues
+from .exceptions import ApiError
 from .models import ApiToken
 from .schemas import Submission, UniqueInput
 from .settings import ApiSettings
@@ -48,14 +49,16 @@ def offered_tasks(caller: Caller) -> list[Task[..., Any]]:
 def _task(name: str, caller: Caller) -> Task[..., Any]:
     """Return a task that a client may enqueue. What is not offered is as what does not exist."""
     if name == HTTP_JOB and not is_offered(name, caller):
-        raise RequestRefused(403, "The token does not have the scope 'http'.")
+        raise ApiError(403, "The token does not have the scope 'http': use one that has it.")
     try:
         found = find_task(name) if is_offered(name, caller) else None
     except (UnknownTask, NotAllowed):
         found = None
     if not isinstance(found, Task):
-        raise RequestRefused(
-            422, f"There is no task {name!r} here that TENANTQUEUE['API']['TASKS'] has."
+        raise ApiError(
+            422,
+            f"There is no task {name!r} here that TENANTQUEUE['API']['TASKS'] has: check the name, or "
+            "add it there.",
         )
     return found
 
@@ -78,12 +81,12 @@ def _options(given: Submission) -> dict[str, Any]:
 
 
 def _read(given: Submission, start: int, end: int, caller: Caller) -> Call:
-    """Return what to enqueue. Raises RequestRefused, InvalidOption."""
+    """Return what to enqueue. Raises ApiError, InvalidOption."""
     own = _options(given)
     chosen = dict(own)
     if "delay_seconds" in chosen:
         if "run_at" in chosen:
-            raise RequestRefused(422, "Give run_at or delay_seconds, not both.")
+            raise ApiError(422, "Give run_at or delay_seconds, not both.")
         chosen["run_at"] = timedelta(seconds=chosen.pop("delay_seconds"))
     if "timeout_seconds" in chosen:
         chosen["timeout"] = chosen.pop("timeout_seconds")
@@ -98,7 +101,9 @@ def _read(given: Submission, start: int, end: int, caller: Caller) -> Call:
 
 def _unique(given: UniqueInput) -> Unique:
     # any number of jobs may have the key of a while_ mode: it has no conflict
-    conflict = {} if given.mode == "while_executing" else {"on_conflict": given.on_conflict}
+    conflict: dict[str, Any] = (
+        {} if given.mode == "while_executing" else {"on_conflict": given.on_conflict}
+    )
     return Unique(given.mode, key=given.key, ttl=given.ttl_seconds, **conflict)
 
 
@@ -146,13 +151,13 @@ class Submitted:
         make_queues(self.missing)
 
     def _arguments(self, call: Call) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-        """Yield the arguments of each job. Raises RequestRefused when they do not fit the task."""
+        """Yield the arguments of each job. Raises ApiError when they do not fit the task."""
         for self._at in range(call.start, call.end):
             given = self._given[self._at]
             try:
-                call.task.check_call(tuple(given.args), given.kwargs)
+                call.task._check_call(tuple(given.args), given.kwargs)
             except TypeError as error:
-                raise RequestRefused(422, str(error)) from None
+                raise ApiError(422, str(error)) from None
             yield tuple(given.args), given.kwargs
 
     def _read_calls(self) -> list[Call]:
@@ -161,7 +166,7 @@ class Submitted:
         return self._calls
 
     def store(self) -> Job:
-        """Enqueue one job. Raises RequestRefused and the errors of the package."""
+        """Enqueue one job. Raises ApiError and the errors of the package."""
         (call,) = self._read_calls()
         ((args, kwargs),) = self._arguments(call)
         if get_settings().eager:
@@ -171,7 +176,7 @@ class Submitted:
     def store_all(self) -> list[int]:
         """Enqueue many jobs, all or none; return their ids, in order.
 
-        Raises RequestRefused and the errors of the package; their `index` is that of the job that
+        Raises ApiError and the errors of the package; their `index` is that of the job that
         is wrong.
         """
         ids: list[int] = []

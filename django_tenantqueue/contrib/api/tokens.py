@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +15,15 @@ from django.utils import timezone
 from ...batches import REMEMBERED, REMEMBERED_SECONDS, STAMP_SECONDS
 from ...conf import alias_of
 from ...operations.actor import current_actor
-from ...operations.tuning import Ids, add_row, check_columns, ids_of, row_of, switch_rows, tune_row
+from ...operations.tuning import (
+    Ids,
+    add_row,
+    check_columns,
+    ids_of,
+    lock_rows,
+    switch_rows,
+    tune_rows,
+)
 from ...queries.base import execute
 from .models import HIGHEST_NUMBER, LOWEST_NUMBER, ApiToken
 
@@ -35,7 +43,7 @@ def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
-def create_token(
+def make_token(
     name: str,
     *,
     tenant: str = "",
@@ -87,38 +95,34 @@ def add_token(row: ApiToken, *, using: str | None = None) -> str:
     return secret
 
 
-def tune_token(token_id: int, *, using: str | None = None, **changes: Any) -> None:
-    """Change columns of a token, which are TUNABLE. It acts within a second.
+def tune_token(ids: Ids, *, using: str | None = None, **changes: Any) -> Sequence[int]:
+    """Change columns of tokens, which are TUNABLE; return those that have other values now.
 
-    Raises InvalidOption for another column and Django's ValidationError for a bad value;
-    ApiToken.DoesNotExist.
+    It acts within a second. Raises InvalidOption for another column and Django's ValidationError
+    for a bad value; ApiToken.DoesNotExist.
     """
     alias = alias_of(using)
     check_columns(changes, TUNABLE)
     with transaction.atomic(using=alias):
-        wanted = row_of(ApiToken.objects.using(alias).select_for_update(no_key=True), token_id)
-        for name, value in changes.items():
-            setattr(wanted, name, value)
-        wanted.clean_fields()
-        wanted.clean()
-        tune_row(alias, ApiToken, token_id, changes, TUNABLE)
+        for wanted in lock_rows(alias, ApiToken, ids):
+            for name, value in changes.items():
+                setattr(wanted, name, value)
+            wanted.clean_fields()
+            wanted.clean()
+        tuned = tune_rows(alias, ApiToken, ids, changes, TUNABLE)
     _known.clear()
+    return tuned.changed
 
 
-def revoke_token(token_id: int, *, using: str | None = None) -> bool:
-    """See revoke_tokens(). Return False when the token was revoked already, or does not exist."""
-    return bool(revoke_tokens([token_id], using=using))
-
-
-def revoke_tokens(ids: Ids, *, using: str | None = None) -> int:
-    """Let tokens be valid no more, for good; return how many were not revoked before.
+def revoke_tokens(ids: Ids, *, using: str | None = None) -> list[int]:
+    """Let tokens be valid no more, for good; return those that were not revoked before.
 
     This process refuses them at once, others within a second of the commit.
     """
     tokens = ApiToken.objects.filter(pk__in=ids_of(ids, ApiToken), revoked_at=None)
     found = switch_rows(alias_of(using), tokens, {"revoked_at": timezone.now()})
     _known.clear()
-    return len(found)
+    return [row.pk for row in found]
 
 
 def authenticate(secret: str, *, using: str | None = None) -> ApiToken | None:

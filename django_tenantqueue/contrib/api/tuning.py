@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Path, Query, Router
 
 from ...conf import get_settings
-from ...exceptions import RequestRefused
+from .exceptions import ApiError
 from ...models import ConcurrentJobMonitor, Session, TenantQueue
 from ...operations import control, monitor_control, sessions
 from ...text import is_storable
@@ -43,15 +43,15 @@ def rows_of(model: type[M], request: HttpRequest) -> QuerySet[M]:
 
 
 def row_of(rows: QuerySet[M], row_id: int) -> M:
-    """Return one of these rows. Raises RequestRefused."""
+    """Return one of these rows. Raises ApiError."""
     found = rows.filter(pk=row_id).first()
     if found is None:
-        raise RequestRefused(404, f"There is no {rows.model._meta.verbose_name} {row_id}.")
+        raise ApiError(404, f"There is no {rows.model._meta.verbose_name} {row_id}.")
     return found
 
 
 def row_answer(rows: QuerySet[M], row_id: int, show: Show[M]) -> HttpResponse:
-    """Answer with one of these rows. Raises RequestRefused."""
+    """Answer with one of these rows. Raises ApiError."""
     return answer(show([row_of(rows, row_id)])[0])
 
 
@@ -69,7 +69,7 @@ def tuning(caller: Caller) -> Iterator[None]:
         with caller.acting(), transaction.atomic(using=get_settings().database):
             yield
     except IntegrityError as error:
-        raise RequestRefused(422, f"The values do not fit together: {error}") from None
+        raise ApiError(422, f"The values do not fit together: {error}") from None
 
 
 def values_of(changes: schemas.Input) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def _queue(request: HttpRequest, name: str) -> TenantQueue:
     rows = rows_of(TenantQueue, request)
     found = rows.filter(name=name).first() if is_storable(name) else None
     if found is None:
-        raise RequestRefused(404, f"There is no queue {name!r}.")
+        raise ApiError(404, f"There is no queue {name!r}.")
     return found
 
 

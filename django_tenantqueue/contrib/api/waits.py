@@ -19,7 +19,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from ...conf import get_settings, settings_of
-from ...exceptions import RequestRefused
+from .exceptions import ApiError
 from ...models import Job
 from ...models.job import FIRST_PAUSE, LONGEST_PAUSE
 from ...status.callback_progress import show_details
@@ -84,12 +84,12 @@ class Watcher:
         self.is_looking = False
 
     def join(self, wait: Wait) -> None:
-        """Look at its job from now on. Raises RequestRefused, 429, when its token has too many."""
+        """Look at its job from now on. Raises ApiError, 429, when its token has too many."""
         own = settings_of(ApiSettings).waits_per_token
         most = own or (ASGI_WAITS if wait.is_async else WSGI_WAITS)
         with self._lock:
             if sum(other.token_id == wait.token_id for other in list(self.waits)) >= most:
-                raise RequestRefused(
+                raise ApiError(
                     429,
                     f"{most} requests of the token are waiting in this process already, which is "
                     "the limit (TENANTQUEUE['API']['WAITS_PER_TOKEN']).",

@@ -1,4 +1,4 @@
-"""Tasks of Celery as tasks of this package: `delay(add, tenant="acme")(1, 2)`, `@task` above them.
+"""Tasks of Celery as tasks of this package: `delayed(add)(1, 2)`, and `@task` above them.
 
 Celery's own tracer runs them unchanged: with `self`, `self.request`, `self.retry()`,
 `autoretry_for`, time limits, handlers and Celery's signals. What is not supported is rejected when
@@ -53,7 +53,7 @@ class JobRetry(Retry, CeleryRetry):
 class AdoptedTask(Task[..., Any]):
     """A task of Celery. An error is retried only if the task asks for it, as Celery does."""
 
-    def wants_retry(self, error: BaseException) -> bool:
+    def _wants_retry(self, error: BaseException) -> bool:
         """Return False: `self.retry()` and `autoretry_for` raise Retry."""
         return False
 
@@ -93,7 +93,8 @@ def _options_of(target: Any) -> dict[str, Any]:
         )
     if target.serializer not in (None, "json"):
         raise InvalidOption(
-            f"{name}: serializer={target.serializer!r} cannot be kept: arguments are stored as JSON"
+            f"{name}: serializer={target.serializer!r} cannot be kept: arguments are stored as "
+            "JSON. Leave serializer out"
         )
     if inspect.iscoroutinefunction(target.run):
         raise InvalidOption(f"{name} is a coroutine, which Celery does not run: use @task alone")
@@ -144,7 +145,7 @@ def _run(running: RunningJob, task: Any, args: tuple[Any, ...], kwargs: dict[str
     tracer = _tracers.get(task)
     if tracer is None:
         tracer = _tracers[task] = _tracer_of(task)
-    claimed, task_id = running.claimed, str(running.id)
+    claimed, task_id = running._claimed, str(running.id)
     request = {
         "id": task_id,
         "task": task.name,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ...features import Feature
 
 if TYPE_CHECKING:
+    from django.core.management.base import BaseCommand
+
     from .adopted import AdoptedTask
 
 
@@ -25,6 +27,11 @@ class Celery(Feature):
         from .adopted import adopt
 
         return adopt(target, **options)
+
+    def commands(self) -> Mapping[str, type[BaseCommand]]:
+        from .management.subcommands.celery_report import CeleryReport
+
+        return {"celery-report": CeleryReport}
 
 
 def _is_of_celery(target: object) -> bool:

@@ -1,4 +1,4 @@
-"""Find the lines of a project that touch Celery: `manage.py celeryreport`. Nothing is imported."""
+"""Find the lines of a project that touch Celery: `tenantqueue celery-report`. Nothing is imported."""
 
 from __future__ import annotations
 

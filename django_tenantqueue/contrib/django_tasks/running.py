@@ -17,6 +17,7 @@ from django.utils.module_loading import import_string
 
 from ...calls.options import Options
 from ...calls.sources import Source, register_task, registered_tasks
+from ...calls.task_hooks import TaskHooks
 from ...conf import get_settings
 from ...exceptions import Cancelled, ClaimLost, Permanent, TimeLimitExceeded
 from .framework import (
@@ -40,7 +41,7 @@ class DeclaredTask:
     """A function that the framework's `@task` declares, as a RegisteredTask."""
 
     atomic = False
-    hooks: object | None = None
+    hooks: TaskHooks | None = None
     rate: tuple[float, int | None] | None = None
     extra: Mapping[str, Any] = {}
 
@@ -61,11 +62,11 @@ class DeclaredTask:
         of = getattr(self.task.get_backend(), "job_options", None)
         return Options() if of is None else of(self.task)
 
-    def wants_retry(self, error: BaseException) -> bool:
+    def _wants_retry(self, error: BaseException) -> bool:
         """Whether to retry a run that raised `error`."""
         return True
 
-    def backoff_seconds(self, attempt: int, error: BaseException) -> float | None:
+    def _backoff_seconds(self, attempt: int, error: BaseException) -> float | None:
         """Seconds before the next attempt; None: as the settings say."""
         return None
 
@@ -159,7 +160,7 @@ def _begun(task: Task[..., Any], running: RunningJob) -> TaskResult[..., Any]:
         using = get_settings().database
         job = Job.objects.using(using).select_related("queue").find(running.id)
     if job is None:
-        result = new_result(task, alias_of(running.claimed.source_id, task), now)
+        result = new_result(task, alias_of(running._claimed.source_id, task), now)
         change(result, id=str(running.id))
     else:
         result = result_of(job, task)
@@ -185,7 +186,7 @@ def _has_failed(result: TaskResult[..., Any], running: RunningJob, error: BaseEx
     is_last = running.attempt >= running.max_attempts or running.cancel_requested
     if not is_last and not isinstance(error, Permanent | Cancelled):
         return False
-    is_interrupted = running.interrupted or running.cancel_requested
+    is_interrupted = running._interrupted or running.cancel_requested
     if isinstance(error, asyncio.CancelledError) and is_interrupted:  # stored as what did it
         said = Cancelled() if running.cancel_requested else TimeLimitExceeded(str(error))
         error = said.with_traceback(error.__traceback__)

@@ -16,11 +16,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 
 from ...conf import get_settings, settings_of
-from ...exceptions import RequestRefused
 from ...models import Change, TenantQueue
 from ...operations.actor import acting_as
 from ...text import clean_text, is_storable
 from ..api.access import check_queue, seconds_to_wait
+from ..api.exceptions import ApiError
 from ..api.models import ApiToken
 from ..api.tokens import allowed, authenticate
 from .settings import FireworqSettings
@@ -42,24 +42,24 @@ class Caller:
     token: ApiToken | None
 
     def check(self, scope: str) -> None:
-        """Raise RequestRefused unless it may do what the scope says."""
+        """Raise ApiError unless it may do what the scope says."""
         if self.token is not None and not allowed(self.token, scope, self.tenant):
-            raise RequestRefused(
+            raise ApiError(
                 HTTPStatus.FORBIDDEN, f"The token {self.token.name!r} has no scope {scope!r}"
             )
 
     def check_queue(self, name: str) -> None:
-        """Raise RequestRefused when its token does not allow the queue."""
+        """Raise ApiError when its token does not allow the queue."""
         if self.token is not None:
             check_queue(self.token, name)
 
     def find_queue(self, name: str) -> TenantQueue:
-        """Return a queue of the tenant that was not deleted (retired). Raises RequestRefused."""
+        """Return a queue of the tenant that was not deleted (retired). Raises ApiError."""
         rows = TenantQueue.objects.using(self.using)
         rows = rows.filter(tenant=self.tenant, name=name, retired=False)
         found = rows.first() if is_storable(name) else None
         if found is None:
-            raise RequestRefused(HTTPStatus.NOT_FOUND, f"No such queue: {name}")
+            raise ApiError(HTTPStatus.NOT_FOUND, f"No such queue: {name}")
         return found
 
 
@@ -82,14 +82,14 @@ def answers(**scopes: str) -> Callable[[View[P]], Callable[..., HttpResponse]]:
                 caller = _caller(request)
                 method = "GET" if request.method == "HEAD" else str(request.method)
                 if method not in scopes:
-                    raise RequestRefused(
+                    raise ApiError(
                         HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": ", ".join(scopes)}
                     )
                 caller.check(scopes[method])
                 name = NETWORK if caller.token is None else f"token {caller.token.name}"
                 with acting_as(name, Change.Source.API):
                     return view(request, caller, *args, **kwargs)
-            except RequestRefused as refused:
+            except ApiError as refused:
                 return _refused(refused)
 
         return answer
@@ -97,7 +97,7 @@ def answers(**scopes: str) -> Callable[[View[P]], Callable[..., HttpResponse]]:
     return wrap
 
 
-def _refused(error: RequestRefused) -> HttpResponse:
+def _refused(error: ApiError) -> HttpResponse:
     """Return the answer to a request: the status as text, and what is wrong."""
     status = HTTPStatus(error.status)
     content = f"{status.value} {status.phrase}"
@@ -114,7 +114,7 @@ def _check_browser(request: HttpRequest) -> None:
     site, origin = request.headers.get("Sec-Fetch-Site", "none"), request.headers.get("Origin")
     is_other = origin is not None and origin.partition("://")[2] != request.get_host()
     if is_other or site not in ("none", "same-origin"):
-        raise RequestRefused(HTTPStatus.FORBIDDEN, "Requests of other sites are not answered")
+        raise ApiError(HTTPStatus.FORBIDDEN, "Requests of other sites are not answered")
 
 
 def _caller(request: HttpRequest) -> Caller:
@@ -128,11 +128,11 @@ def _caller(request: HttpRequest) -> Caller:
     elif token is not None and not token.all_tenants and tenant in (None, "", token.tenant):
         named = token.tenant
     else:
-        raise RequestRefused(
+        raise ApiError(
             HTTPStatus.UNAUTHORIZED, headers={"WWW-Authenticate": 'Basic realm="fireworq"'}
         )
     if seconds := seconds_to_wait(token):
-        raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, headers={"Retry-After": str(seconds)})
+        raise ApiError(HTTPStatus.TOO_MANY_REQUESTS, headers={"Retry-After": str(seconds)})
     return Caller(using, named, token)
 
 
@@ -166,9 +166,9 @@ def as_json(content: Any) -> HttpResponse:
 # bodies
 
 
-def bad_request(detail: str) -> RequestRefused:
+def bad_request(detail: str) -> ApiError:
     """Return the error for a parameter that is missing or wrong."""
-    return RequestRefused(HTTPStatus.BAD_REQUEST, detail)
+    return ApiError(HTTPStatus.BAD_REQUEST, detail)
 
 
 def _no_constant(name: str) -> NoReturn:

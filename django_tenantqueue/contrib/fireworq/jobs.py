@@ -18,7 +18,7 @@ from ...batches import BATCH
 from ...calls.given import merged
 from ...calls.options import Options
 from ...calls.sources import INTERNAL, known_task
-from ...exceptions import InvalidArgument, InvalidOption, QueueFull, QueueRetired, RequestRefused
+from ...exceptions import InvalidArgument, InvalidOption, QueueFull, QueueRetired
 from ...models import Job
 from ...operations import control
 from ...operations.enqueue import enqueue
@@ -26,6 +26,7 @@ from ...operations.queues import find_target
 from ...queries.base import execute
 from ...states import MOST_ATTEMPTS
 from ...text import is_storable, read_number
+from ..api.exceptions import ApiError
 from ..http import http_job
 from ..http.settings import LONGEST_REQUEST
 from .answers import Caller, answers, as_json, bad_request, check_category, read_body, text, whole
@@ -55,7 +56,7 @@ def push(request: HttpRequest, caller: Caller, category: str) -> HttpResponse:
     try:
         job, queue_name = _enqueue(caller, category, call)
     except QueueFull as error:
-        raise RequestRefused(
+        raise ApiError(
             HTTPStatus.TOO_MANY_REQUESTS, str(error), {"Retry-After": "1"}
         ) from None
     except (InvalidArgument, InvalidOption, QueueRetired) as error:
@@ -83,7 +84,7 @@ def _enqueue(caller: Caller, category: str, call: Mapping[str, Any]) -> tuple[Jo
         },
     )
     args = (url, call["payload"])
-    http_job.check_call(args, kwargs)
+    http_job._check_call(args, kwargs)
     target = find_target(options, category)
     source = replace(http_job.source, name=category)
     job = enqueue(source, merged(options, {"queue": target.queue}), args, kwargs, task=http_job)
@@ -167,5 +168,5 @@ def _find(caller: Caller, name: str, job_id: str, *, failed: bool) -> ListedJob:
     if number is not None:
         found = find_of_queue(caller.using, queue.pk, number, failed=failed)
     if found is None or known_task(INTERNAL, found.source_method):
-        raise RequestRefused(HTTPStatus.NOT_FOUND)
+        raise ApiError(HTTPStatus.NOT_FOUND)
     return found

@@ -214,7 +214,7 @@ def _result(job: ListedJob) -> dict[str, Any]:
     if answer is None:
         status = "internal-failure"
     else:
-        rejected = str(job.error_class).endswith(".RequestRejected")
+        rejected = str(job.error_class).endswith(".HttpJobRejected")
         status = "permanent-failure" if rejected else "failure"
     return {
         "status": status,

@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from ... import __version__
 from ...calls.options import check_queue
 from ...conf import get_settings
-from ...exceptions import InvalidOption, RequestRefused
+from ...exceptions import InvalidOption
 from ...models import TenantQueue, Worker
 from ...operations import control
 from ...operations.tuning import add_row
@@ -26,6 +26,7 @@ from ...status.queue_loads import loads
 from ...status.takers import Takers, going_on, read_takers
 from ...text import is_storable
 from ..api.access import check_new_queues
+from ..api.exceptions import ApiError
 from .answers import PLAIN, Caller, answers, as_json, bad_request, read_body, whole
 from .lists import EVERYTHING
 from .models import FireworqQueue
@@ -127,7 +128,7 @@ def node(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
     """Answer with a worker process that serves a queue."""
     worker = find_node(caller.using, caller.find_queue(name))
     if worker is None:
-        raise RequestRefused(HTTPStatus.NOT_FOUND, "No node is active for this queue")
+        raise ApiError(HTTPStatus.NOT_FOUND, "No node is active for this queue")
     return as_json({"id": str(worker.pk), "host": worker.host})
 
 

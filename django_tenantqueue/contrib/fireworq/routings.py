@@ -7,10 +7,11 @@ from http import HTTPStatus
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 
-from ...exceptions import QueueRetired, RequestRefused, UnknownQueue
+from ...exceptions import QueueRetired, UnknownQueue
 from ...text import is_storable
+from ..api.exceptions import ApiError
 from ..routing.models import Routing
-from ..routing.services import list_routings, remove_routing, set_routing
+from ..routing.services import delete_routings, list_routings, make_routing
 from .answers import Caller, answers, as_json, bad_request, check_category, read_body, text
 
 
@@ -31,16 +32,16 @@ def routing(request: HttpRequest, caller: Caller, category: str) -> HttpResponse
     rows = Routing.objects.using(caller.using).filter(tenant=caller.tenant, pattern=category)
     found = rows.first() if is_storable(category) else None
     if found is None:
-        raise RequestRefused(HTTPStatus.NOT_FOUND)
+        raise ApiError(HTTPStatus.NOT_FOUND)
     if request.method == "DELETE":
-        remove_routing(category, tenant=caller.tenant, using=caller.using)
+        delete_routings(found, using=caller.using)
     return as_json(_definition(found))
 
 
 def _check_tenant(caller: Caller) -> None:
     """Refuse a caller without a tenant, whose routings are those of every tenant."""
     if not caller.tenant and (caller.token is None or not caller.token.all_tenants):
-        raise RequestRefused(
+        raise ApiError(
             HTTPStatus.FORBIDDEN,
             "A routing without a tenant acts on every tenant: use a token for all tenants, or edit "
             "it in the admin",
@@ -50,12 +51,12 @@ def _check_tenant(caller: Caller) -> None:
 def _put(request: HttpRequest, caller: Caller, category: str) -> HttpResponse:
     name = text(read_body(request, ("queue_name",)), "queue_name")
     if not is_storable(name):
-        raise RequestRefused(HTTPStatus.NOT_FOUND, f"No such queue: {name}")
+        raise ApiError(HTTPStatus.NOT_FOUND, f"No such queue: {name}")
     caller.check_queue(name)
     try:
-        row = set_routing(check_category(category), name, tenant=caller.tenant, using=caller.using)
+        row = make_routing(check_category(category), name, tenant=caller.tenant, using=caller.using)
     except (UnknownQueue, QueueRetired) as error:
-        raise RequestRefused(HTTPStatus.NOT_FOUND, str(error)) from None
+        raise ApiError(HTTPStatus.NOT_FOUND, str(error)) from None
     except ValidationError as error:
         raise bad_request(" ".join(error.messages)) from None
     return as_json(_definition(row))

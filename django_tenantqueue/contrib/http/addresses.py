@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from django.utils.module_loading import import_string
 
 from ...conf import settings_of
-from ...exceptions import AddressRefused
+from .exceptions import HttpAddressRefused
 from .settings import HttpSettings, check_host_entry, read_network
 
 Address = IPv4Address | IPv6Address
@@ -33,19 +33,19 @@ class Hosts:
     networks: Networks
 
     def check(self, host: str) -> None:
-        """Raise AddressRefused unless requests may name this host in their URL."""
+        """Raise HttpAddressRefused unless requests may name this host in their URL."""
         address = read_address(host)
         if address is not None:
             check_address(self.networks, address, host)
             allowed = self.names_host(host) or is_listed(self.networks, address)
         elif ":" in host or _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]):
-            raise AddressRefused(
+            raise HttpAddressRefused(
                 f"{host!r} is no host name and no address in its usual form, such as 192.0.2.1"
             )
         else:
             allowed = self.names_host(host)
         if not allowed:
-            raise AddressRefused(
+            raise HttpAddressRefused(
                 f"the host {host!r} may not be called: the tenant's allowed hosts do not name it "
                 "(ALLOWED_HOSTS and TENANT_HOSTS in TENANTQUEUE['HTTP'])"
             )
@@ -95,9 +95,9 @@ def read_address(text: str) -> Address | None:
 
 
 def check_address(networks: Networks, address: Address | None, host: str) -> None:
-    """Raise AddressRefused unless an address of `host` is public, or a listed network has it."""
+    """Raise HttpAddressRefused unless an address of `host` is public, or listed in a network."""
     if address is None or (not is_public(address) and not is_listed(networks, address)):
-        raise AddressRefused(
+        raise HttpAddressRefused(
             f"the host {host!r} has the address {address}, which is not public. To allow it, list "
             "the address or its network in TENANTQUEUE['HTTP']['ALLOWED_HOSTS']"
         )

@@ -14,9 +14,10 @@ from django.utils.http import parse_http_date_safe
 
 from ...calls.arguments import encode_result
 from ...conf import get_settings, settings_of
-from ...exceptions import RequestFailed, RequestRejected, ResultRefused
+from ...exceptions import InvalidResult
 from ...status.display_limits import MESSAGE
 from ...text import clean_text
+from .exceptions import HttpJobFailed, HttpJobRejected
 from .settings import HttpSettings
 
 SHOWN = MESSAGE // 4
@@ -54,7 +55,7 @@ class Answer:
             may_be_deep = text.count("[") + text.count("{") > SPARE_LEVELS
             spare = SPARE_LEVELS if may_be_deep else 0
             encode_result(reduce(lambda inner, _: [inner], range(spare), content))
-        except (ValueError, RecursionError, ResultRefused):
+        except (ValueError, RecursionError, InvalidResult):
             return clean_text(text, 4 * len(text))
         return content
 
@@ -71,7 +72,7 @@ class Answer:
 def judge(rule: str, answer: Answer, where: str) -> dict[str, Any]:
     """Return the result of a job that has succeeded. `where`: the URL, for messages.
 
-    Raises RequestFailed when it is to be tried again, RequestRejected when not.
+    Raises HttpJobFailed when it is to be tried again, HttpJobRejected when not.
     """
     return _by_body(answer, where) if rule == "fireworq" else _by_status(answer, where)
 
@@ -84,10 +85,10 @@ def _by_status(answer: Answer, where: str) -> dict[str, Any]:
     if excerpt := answer.excerpt():
         message += f": {excerpt}"
     if status in settings_of(HttpSettings).permanent_statuses:
-        raise RequestRejected(message, answer=answer.kept())
+        raise HttpJobRejected(message, answer=answer.kept())
     if 300 <= status < 400:
         message += " (the redirect is not followed: see TENANTQUEUE['HTTP']['MAX_REDIRECTS'])"
-    raise RequestFailed(message, after=retry_after(answer), answer=answer.kept())
+    raise HttpJobFailed(message, after=retry_after(answer), answer=answer.kept())
 
 
 def _named(status: int) -> str:
@@ -127,12 +128,12 @@ def _by_body(answer: Answer, where: str) -> dict[str, Any]:
             f", which is longer than the {len(answer.body):,} bytes that are read "
             "(TENANTQUEUE['HTTP']['MAX_BODY_BYTES'])"
         )
-        raise RequestFailed(
+        raise HttpJobFailed(
             f"{where} answered {_named(answer.status)} without a status of success, failure or "
             f"permanent-failure in its body{cut if answer.is_cut else ''}: {answer.excerpt()}",
             answer=answer.kept(),
         )
     said = str(content.get("message") or "")[:SHOWN]
     message = f"{where} answered {status}" + (f": {said}" if said else "")
-    failure = RequestRejected if status == "permanent-failure" else RequestFailed
+    failure = HttpJobRejected if status == "permanent-failure" else HttpJobFailed
     raise failure(message, answer=answer.kept(said))

@@ -19,7 +19,7 @@ from yarl import URL
 from ... import __version__
 from ...batches import REMEMBERED, REMEMBERED_SECONDS
 from ...conf import get_settings, settings_of
-from ...exceptions import RequestFailed, RequestRejected
+from .exceptions import HttpJobFailed, HttpJobRejected
 from .addresses import Hosts, Networks, check_address, read_address
 from .answer import Answer
 from .breaker import Breaker
@@ -45,7 +45,7 @@ class CheckedResolver(ThreadedResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[Any]:
-        """Return all addresses. Raises AddressRefused when one of them may not be called."""
+        """Return all addresses. Raises HttpAddressRefused when one of them may not be called."""
         found = await super().resolve(host, port, family)
         for entry in found:
             check_address(self._networks, read_address(entry["host"]), host)
@@ -106,7 +106,7 @@ class Client:
     ) -> Answer:
         """POST a body; follow at most MAX_REDIRECTS redirects, each of them checked.
 
-        Raises RequestFailed when no whole answer comes, AddressRefused.
+        Raises HttpJobFailed when no whole answer comes, HttpAddressRefused.
         """
         settings = settings_of(HttpSettings)
         timeout = aiohttp.ClientTimeout(total=seconds, connect=settings.connect_timeout)
@@ -142,13 +142,13 @@ class Client:
             ) as response:
                 return await _read(response)
         except aiohttp.ConnectionTimeoutError:
-            raise RequestFailed(
+            raise HttpJobFailed(
                 f"{where}: no connection within {min(timeout.connect or 0, timeout.total or 0):g} s"
             ) from None
         except TimeoutError:
-            raise RequestFailed(f"{where}: no answer within {timeout.total:.3g} s") from None
+            raise HttpJobFailed(f"{where}: no answer within {timeout.total:.3g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise RequestFailed(f"{where}: {_explained(error)}") from None
+            raise HttpJobFailed(f"{where}: {_explained(error)}") from None
 
 
 async def _read(response: aiohttp.ClientResponse) -> Answer:
@@ -182,7 +182,7 @@ def _explained(error: Exception) -> str:
 
 
 def _joined(base: URL, location: str) -> URL:
-    """Return a URL, or the one that a redirect of `base` leads to. Raises RequestRejected."""
+    """Return a URL, or the one that a redirect of `base` leads to. Raises HttpJobRejected."""
     try:
         target = base.join(URL(location))
         # it is read no earlier than here, and may be malformed
@@ -191,7 +191,9 @@ def _joined(base: URL, location: str) -> URL:
         is_one = False
     if not is_one:
         whose = f"the redirect of {shown(str(base))}" if base.raw_host else "the url"
-        raise RequestRejected(f"{whose} is none that can be called")
+        raise HttpJobRejected(
+            f"{whose} is none that can be called: it must begin with https:// or http:// and a host"
+        )
     return target
 
 

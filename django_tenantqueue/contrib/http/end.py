@@ -10,10 +10,11 @@ from django.utils import timezone
 
 from ...calls.call import Call
 from ...calls.sources import INTERNAL
-from ...exceptions import AddressRefused, InvalidArgument, Permanent
+from ...exceptions import InvalidArgument, Permanent
 from ...execution.current_job import current_job
 from ...status.job_status import describe_job
 from .addresses import hosts_of
+from .exceptions import HttpAddressRefused
 from .job import HTTPTask, post
 from .request import check_request
 
@@ -46,7 +47,7 @@ def end_call(url: str, tenant: str) -> Call:
     try:
         check_request(url)
         hosts_of(tenant).check(_host_of(url))
-    except (InvalidArgument, AddressRefused) as error:
+    except (InvalidArgument, HttpAddressRefused) as error:
         raise InvalidArgument(f"callback_url: {error}") from None
     return post_end.call(url)
 

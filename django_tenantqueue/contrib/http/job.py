@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ...conf import settings_of
-from ...exceptions import InvalidArgument, InvalidOption, Permanent, RequestFailed, Unsupported
+from ...exceptions import InvalidArgument, InvalidOption, Permanent, Unsupported
 from ...execution.current_job import current_job
 from ...features import check_installed
 from ...tasks import Task
 from ...webhooks import read_secret, signed_headers
 from .addresses import read_hosts
 from .answer import judge
+from .exceptions import HttpJobFailed
 from .request import check_call, check_request, encode_payload, shown
 from .settings import LONGEST_REQUEST, HttpSettings
 
@@ -28,9 +29,9 @@ R = TypeVar("R")
 class HTTPTask(Task[P, R]):
     """A task whose arguments are a request: they are checked where it is enqueued."""
 
-    def check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def _check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Raise TypeError, or InvalidArgument for a request that cannot be sent."""
-        super().check_call(args, kwargs)
+        super()._check_call(args, kwargs)
         check_call(*args, **kwargs)
 
 
@@ -64,21 +65,21 @@ async def post(
     secrets = await client.ask(settings.secrets, running.tenant) or ()
     keys = [_key(secret) for secret in secrets]
     sent = {**headers, **signed_headers(f"job_{running.id}", body, int(time.time()), keys)}
-    limit = running.claimed.timeout_seconds or LONGEST_REQUEST
+    limit = running._claimed.timeout_seconds or LONGEST_REQUEST
     seconds = min(timeout or settings.timeout, limit)
     origin = "/".join(url.split("/", 3)[:3]).partition("?")[0].lower()
     try:
         with client.breaker.attempt((running.tenant, origin)) as attempt:
             try:
                 answer = await client.post(url, body, sent, hosts, seconds)
-            except RequestFailed:
+            except HttpJobFailed:
                 attempt.is_healthy = False
                 raise
             attempt.is_healthy = answer.is_of_a_healthy_endpoint
             result = judge(rule, answer, shown(url))
             attempt.is_healthy = True
             return result
-    except RequestFailed as error:
+    except HttpJobFailed as error:
         if error.after_seconds is None:
             error.after_seconds = retry_delay
         raise

@@ -30,7 +30,7 @@ FAMILIES = (
     Family(
         "tenantqueue_condition",
         "gauge",
-        "1 while a condition holds, as `queuestatus` reports it, else 0",
+        "1 while a condition holds, as `tenantqueue status` reports it, else 0",
         ("condition",),
     ),
     Family("tenantqueue_jobs", "gauge", "Unfinished jobs, up to 10,000 of each state", ("state",)),

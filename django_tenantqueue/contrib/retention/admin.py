@@ -29,7 +29,7 @@ class RetentionRuleAdmin(TunedAdmin[RetentionRule]):
             "keep those of a tenant, a task or a state for another time, or to remove their "
             "arguments, results and errors earlier. This tells what it would remove:"
         ),
-        "python manage.py prunejobs --dry-run",
+        "python manage.py tenantqueue prune --dry-run",
     )
     list_display = ("title", *operations.TUNABLE)
     list_display_links = ("title",)

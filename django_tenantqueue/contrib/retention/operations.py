@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...conf import alias_of
-from ...operations.tuning import Ids, add_row, check_columns, delete_rows, ids_of, tune_row
+from ...operations.tuning import Ids, add_row, check_columns, delete_rows, ids_of, tune_rows
 from .models import DAYS, RetentionRule
 
 TUNABLE = DAYS
 """Columns of a rule that operators change."""
 
 
-def make_rule(
+def make_retention_rule(
     *,
     tenant: str = "",
     task: str = "",
@@ -39,16 +40,16 @@ def add_rule(row: RetentionRule, *, using: str | None = None) -> None:
     add_row(alias, row, TUNABLE)
 
 
-def tune_rule(rule_id: int, *, using: str | None = None, **changes: Any) -> None:
-    """Change columns of a rule, which are TUNABLE.
+def tune_rule(ids: Ids, *, using: str | None = None, **changes: Any) -> Sequence[int]:
+    """Change columns of rules, which are TUNABLE; return those that have other values now.
 
     Only the named columns are written. Raises InvalidOption for another column and Django's
     ValidationError for a bad value; RetentionRule.DoesNotExist.
     """
-    tune_row(alias_of(using), RetentionRule, rule_id, changes, TUNABLE)
+    return tune_rows(alias_of(using), RetentionRule, ids, changes, TUNABLE).changed
 
 
-def delete_rules(ids: Ids, *, using: str | None = None) -> int:
-    """Delete rules; return how many there were."""
+def delete_rules(ids: Ids, *, using: str | None = None) -> list[int]:
+    """Delete rules; return those that there were."""
     chosen = RetentionRule.objects.filter(pk__in=ids_of(ids, RetentionRule))
-    return len(delete_rows(alias_of(using), chosen, DAYS))
+    return [row.pk for row in delete_rows(alias_of(using), chosen, DAYS)]

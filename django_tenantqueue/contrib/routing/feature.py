@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
@@ -12,6 +13,10 @@ from ...status.conditions import Look, names
 from ...status.display_limits import PAGE
 from . import models
 from .routes import forget_routes, routes_of
+from .services import delete_routings, tune_routing
+
+if TYPE_CHECKING:
+    from django.core.management.base import BaseCommand
 
 
 def _find_retired(look: Look) -> Iterable[Mapping[str, object]]:
@@ -41,11 +46,23 @@ class Routing(Feature):
         routes = routes_of(using)
         return routes.queue_of(tenant, name) if routes else None
 
+    def commands(self) -> Mapping[str, type[BaseCommand]]:
+        from .management.subcommands.routing import ListRoutings, RemoveRouting, SetRouting
+
+        return {
+            "routing list": ListRoutings,
+            "routing set": SetRouting,
+            "routing remove": RemoveRouting,
+        }
+
     def conditions(self) -> Iterable[Condition]:
         return CONDITIONS
 
     def lists(self) -> Mapping[str, type[Model]]:
         return {"routings": models.Routing}
+
+    def operations(self) -> Mapping[type[Model], Mapping[str, Callable[..., Collection[int]]]]:
+        return {models.Routing: {"tune": tune_routing, "delete": delete_routings}}
 
     def audited(self) -> Mapping[str, type[Model]]:
         return {"routing": models.Routing}

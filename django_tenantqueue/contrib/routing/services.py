@@ -6,7 +6,7 @@ second. See routes.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -22,7 +22,7 @@ from ...operations.tuning import (
     check_columns,
     delete_rows,
     ids_of,
-    row_of,
+    lock_rows,
     write_columns,
 )
 from .models import Routing
@@ -39,7 +39,9 @@ def list_routings(*, tenant: str | None = None, using: str | None = None) -> lis
     return list(rows if tenant is None else rows.filter(tenant=tenant))
 
 
-def set_routing(pattern: str, queue: str, *, tenant: str = "", using: str | None = None) -> Routing:
+def make_routing(
+    pattern: str, queue: str, *, tenant: str = "", using: str | None = None
+) -> Routing:
     """Route new jobs whose name fits `pattern` to `queue`; return the routing, new or changed.
 
     `tenant`: "" is every tenant. Raises UnknownQueue and QueueRetired when there is no such queue
@@ -58,12 +60,12 @@ def set_routing(pattern: str, queue: str, *, tenant: str = "", using: str | None
                 return row
             except (IntegrityError, ValidationError):  # another one has made it
                 existing = rows.get(tenant=tenant, pattern=pattern)
-        _write(alias, existing, {"queue": queue})
+        _write(alias, [existing], {"queue": queue})
     return existing
 
 
 def add_routing(row: Routing, *, using: str | None = None) -> None:
-    """Check a new row, write it, and record it. Raises what set_routing() raises."""
+    """Check a new row, write it, and record it. Raises what make_routing() raises."""
     alias = alias_of(using)
     row._state.db = alias
     row.full_clean(exclude=("id", "created_at"))
@@ -72,39 +74,34 @@ def add_routing(row: Routing, *, using: str | None = None) -> None:
     _act(alias)
 
 
-def tune_routing(routing_id: int, *, using: str | None = None, **changes: Any) -> None:
-    """Change columns of a routing, which are TUNABLE.
+def tune_routing(ids: Ids, *, using: str | None = None, **changes: Any) -> Sequence[int]:
+    """Change columns of routings, which are TUNABLE; return those that have other values now.
 
-    Raises what set_routing() raises, InvalidOption for another column, Routing.DoesNotExist.
+    Raises what make_routing() raises, InvalidOption for another column, Routing.DoesNotExist.
     """
     alias = alias_of(using)
     check_columns(changes, TUNABLE)
     if not changes:
-        return
+        return []
     with transaction.atomic(using=alias):
-        row = row_of(Routing.objects.using(alias).select_for_update(no_key=True), routing_id)
-        _write(alias, row, changes)
+        return _write(alias, lock_rows(alias, Routing, ids), changes)
 
 
-def _write(using: str, row: Routing, changes: Mapping[str, Any]) -> None:
-    """Write columns of a row that the open transaction has locked, and let it act."""
-    check_queue(row.tenant, changes["queue"], using=using)
-    write_columns(using, row, changes)
+def _write(using: str, rows: Sequence[Routing], changes: Mapping[str, Any]) -> Sequence[int]:
+    """Write columns of rows that the open transaction has locked, and let them act."""
+    for tenant in {row.tenant for row in rows}:
+        check_queue(tenant, changes["queue"], using=using)
+    tuned = write_columns(using, rows, changes)
     _act(using)
+    return tuned.changed
 
 
-def remove_routing(pattern: str, *, tenant: str = "", using: str | None = None) -> bool:
-    """Delete the routing of a pattern; return whether there was one."""
-    rows = Routing.objects.using(alias_of(using)).filter(tenant=tenant, pattern=pattern)
-    return delete_routings(rows.values_list("pk", flat=True), using=using) == 1
-
-
-def delete_routings(ids: Ids, *, using: str | None = None) -> int:
-    """Delete routings; return how many there were."""
+def delete_routings(ids: Ids, *, using: str | None = None) -> list[int]:
+    """Delete routings; return those that there were."""
     alias = alias_of(using)
     found = delete_rows(alias, Routing.objects.filter(pk__in=ids_of(ids, Routing)), _ADDED)
     _act(alias)
-    return len(found)
+    return [row.pk for row in found]
 
 
 def check_queue(tenant: str, queue: str, *, using: str | None = None) -> None:
@@ -121,15 +118,14 @@ def check_queue(tenant: str, queue: str, *, using: str | None = None) -> None:
         return
     whose = f"tenant {tenant!r} has" if tenant else "there is"
     if tenant and named.exists():
-        raise QueueRetired(
-            f"queue {queue!r} of tenant {tenant!r} is retired and takes no new jobs: reopen it, or "
-            "name another queue"
-        )
+        raise QueueRetired(tenant, queue)
     if is_declared(queue):
         return
     raise UnknownQueue(
         f"{whose} no queue {queue!r}, so no job can be routed to it.{near_names(queue, own)} Make "
-        "the queue in the admin, or add its name to TENANTQUEUE['DECLARED_QUEUES']"
+        "the queue in the admin, or add its name to TENANTQUEUE['DECLARED_QUEUES']",
+        tenant=tenant,
+        queue=queue,
     )
 
 

@@ -34,7 +34,7 @@ def read_periodic_task(row: Any) -> tuple[Schedule, list[str]]:
     except ValueError as error:
         raise InvalidOption(f"its arguments are no JSON: {error}") from None
     if not isinstance(args, list) or not isinstance(kwargs, dict):
-        raise InvalidOption("its arguments are no list and no object")
+        raise InvalidOption("its arguments are no list and no object: enter one of these as JSON")
     made = Schedule(
         name=row.name,
         task=row.task,
@@ -67,4 +67,4 @@ def _times(row: Any) -> dict[str, str]:
         return {"kind": ONCE, "expression": row.clocked.clocked_time.isoformat()}
     if row.solar is not None:
         raise InvalidOption("schedules by the sun are not supported: choose a time")
-    raise InvalidOption("it has no times")
+    raise InvalidOption("it has no times: choose an interval or a crontab")

@@ -26,7 +26,7 @@ logger = logging.getLogger("django_tenantqueue")
 def read_schedule(task: Task[..., Any], value: Any) -> Cron | Every:
     """Return the schedule of a task. Raises InvalidOption, and what a wrong call raises."""
     when = read_when(task.name, value)
-    task.check_call(when.args, when.kwargs)
+    task._check_call(when.args, when.kwargs)
     return when
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from django.core.checks import register
@@ -13,9 +13,18 @@ from ...features import Condition, Duty, Feature
 from .declared import check_schedules, read_schedule, sync_schedules
 from .firing import fire_schedules, seconds_to_next_schedule
 from .models import Schedule
+from .services import (
+    delete_schedules,
+    disable_schedules,
+    enable_schedules,
+    make_due,
+    tune_schedule,
+)
 from .troubles import CONDITIONS
 
 if TYPE_CHECKING:
+    from django.core.management.base import BaseCommand
+
     from ...tasks import Task
 
 
@@ -35,11 +44,33 @@ class Schedules(Feature):
         due = WhenDue(seconds_to_next_schedule, fire_schedules)
         yield Duty("fire_schedules", due.step, 1.0, pause_after=due.pause_after)
 
+    def commands(self) -> Mapping[str, type[BaseCommand]]:
+        from .management.subcommands.import_beat import ImportBeat
+        from .management.subcommands.schedules_list import ListSchedules
+        from .management.subcommands.schedules_sync import SyncSchedules
+
+        return {
+            "schedules list": ListSchedules,
+            "schedules sync": SyncSchedules,
+            "schedules import-beat": ImportBeat,
+        }
+
     def conditions(self) -> Iterable[Condition]:
         return CONDITIONS
 
     def lists(self) -> Mapping[str, type[Model]]:
         return {"schedules": Schedule}
+
+    def operations(self) -> Mapping[type[Model], Mapping[str, Callable[..., Collection[int]]]]:
+        return {
+            Schedule: {
+                "pause": disable_schedules,
+                "resume": enable_schedules,
+                "run_now": make_due,
+                "tune": tune_schedule,
+                "delete": delete_schedules,
+            }
+        }
 
     def audited(self) -> Mapping[str, type[Model]]:
         return {"schedule": Schedule}

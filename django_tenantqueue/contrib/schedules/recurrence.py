@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.utils import timezone
@@ -176,11 +176,16 @@ class Recurrence:
         if self.kind not in KINDS:
             raise InvalidOption(f"kind={self.kind!r}: it must be one of {KINDS}")
         if len(self.expression) > LONGEST_EXPRESSION:
-            raise InvalidOption(f"the expression is longer than {LONGEST_EXPRESSION} characters")
+            raise InvalidOption(
+                f"the expression has {len(self.expression)} characters: it must have at most "
+                f"{LONGEST_EXPRESSION}"
+            )
         zone = read_zone(self.time_zone)
         if self.kind == CRON:
             if next(_cron_ticks(self.expression, zone, datetime.now(UTC)), None) is None:
-                raise InvalidOption(f"{self.expression!r} never comes in the next 50 years")
+                raise InvalidOption(
+                    f"{self.expression!r} never comes in the next 50 years: check day and month"
+                )
         elif self.kind == INTERVAL:
             read_interval(self.expression)
         else:
@@ -239,8 +244,8 @@ class _Declared:
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     tenant: str = ""
     jitter: float = 0.0
-    catch_up: str = "skip"
-    overlap: str = "allow"
+    catch_up: Literal["skip", "once", "all"] = "skip"
+    overlap: Literal["allow", "skip"] = "allow"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from ...operations.tuning import (
     check_columns,
     delete_rows,
     ids_of,
-    row_of,
+    lock_rows,
     switch_rows,
 )
 from .firing import enqueue_tick, next_look
@@ -110,8 +110,8 @@ def set_next(row: Schedule) -> None:
     row.after_tenant = None
 
 
-def tune_schedule(schedule_id: int, *, using: str | None = None, **changes: Any) -> None:
-    """Change columns of a schedule, and compute when it is due next.
+def tune_schedule(ids: Ids, *, using: str | None = None, **changes: Any) -> list[int]:
+    """Change columns of schedules, and compute when they are due next; return the changed ones.
 
     Only the named columns are written. Ticks that were missed while it was disabled follow its
     `catch_up`, unless its times are changed. Raises InvalidOption for another column and Django's
@@ -120,17 +120,23 @@ def tune_schedule(schedule_id: int, *, using: str | None = None, **changes: Any)
     alias = alias_of(using)
     check_columns(changes, TUNABLE)
     if not changes:
-        return
+        return []
+    given = {name: getattr(value, "name", value) if name == "task" else value
+             for name, value in changes.items()}
     with transaction.atomic(using=alias):
-        write_schedule(alias, row_of(_locked(alias), schedule_id), changes)
+        rows = lock_rows(alias, Schedule, ids)
+        return [row.pk for row in rows if write_schedule(alias, row, given)]
 
 
 def _locked(using: str) -> QuerySet[Schedule]:
     return Schedule.objects.using(using).order_by("pk").select_for_update(no_key=True)
 
 
-def write_schedule(using: str, row: Schedule, changes: Mapping[str, Any]) -> None:
-    """Change columns of a row that the open transaction has locked, and record what changed."""
+def write_schedule(using: str, row: Schedule, changes: Mapping[str, Any]) -> bool:
+    """Change columns of a row that the open transaction has locked, and record what changed.
+
+    Return whether something did.
+    """
     before = {name: getattr(row, name) for name in changes}
     for name, value in changes.items():
         setattr(row, name, value)
@@ -138,7 +144,7 @@ def write_schedule(using: str, row: Schedule, changes: Mapping[str, Any]) -> Non
     if changed != {"enabled"}:  # what has become wrong can be disabled
         row.full_clean(exclude=("id", "created_at"))
     if not changed:
-        return
+        return False
     if changed & set(TIMES):
         set_next(row)
     elif row.failures and row.tick_at is not None:
@@ -149,24 +155,25 @@ def write_schedule(using: str, row: Schedule, changes: Mapping[str, Any]) -> Non
     if hidden := sorted(changed - shown):
         after["arguments"] = hidden
     record_edits(using, [row], [Edit({name: before[name] for name in shown}, after)])
+    return True
 
 
-def enable_schedules(ids: Ids, *, using: str | None = None) -> int:
-    """Let schedules run; return how many were disabled before.
+def enable_schedules(ids: Ids, *, using: str | None = None) -> list[int]:
+    """Let schedules run; return those that were disabled before.
 
     Ticks that were missed meanwhile follow `catch_up`.
     """
     return _switch(ids, using, enabled=True)
 
 
-def disable_schedules(ids: Ids, *, using: str | None = None) -> int:
-    """Let schedules enqueue no more jobs; return how many were enabled before."""
+def disable_schedules(ids: Ids, *, using: str | None = None) -> list[int]:
+    """Let schedules enqueue no more jobs; return those that were enabled before."""
     return _switch(ids, using, enabled=False)
 
 
-def _switch(ids: Ids, using: str | None, *, enabled: bool) -> int:
+def _switch(ids: Ids, using: str | None, *, enabled: bool) -> list[int]:
     chosen = Schedule.objects.filter(pk__in=ids_of(ids, Schedule))
-    return len(switch_rows(alias_of(using), chosen, {"enabled": enabled}))
+    return [row.pk for row in switch_rows(alias_of(using), chosen, {"enabled": enabled})]
 
 
 def run_schedules(ids: Ids, *, using: str | None = None) -> list[Job]:
@@ -196,10 +203,21 @@ def run_schedules(ids: Ids, *, using: str | None = None) -> list[Job]:
     return jobs
 
 
-def delete_schedules(ids: Ids, *, using: str | None = None) -> int:
-    """Delete schedules; their jobs stay. Return how many there were.
+def make_due(ids: Ids, *, using: str | None = None) -> list[int]:
+    """Enqueue a job of each schedule, see run_schedules(); return the schedules.
+
+    Those for all tenants that are disabled are not among them.
+    """
+    run_schedules(ids, using=using)
+    rows = Schedule.objects.using(alias_of(using)).filter(pk__in=ids_of(ids, Schedule))
+    return [row.pk for row in rows if row.enabled or not row.all_tenants]
+
+
+def delete_schedules(ids: Ids, *, using: str | None = None) -> list[int]:
+    """Delete schedules; their jobs stay. Return those that there were.
 
     One that code declares comes back with the next start of a worker: disable it instead.
     """
     chosen = Schedule.objects.filter(pk__in=ids_of(ids, Schedule))
-    return len(delete_rows(alias_of(using), chosen, ("task", "kind", "expression")))
+    found = delete_rows(alias_of(using), chosen, ("task", "kind", "expression"))
+    return [row.pk for row in found]

@@ -8,6 +8,7 @@ import os
 import platform
 import socket
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from django import get_version
@@ -33,6 +34,7 @@ from ...worker.supervisor.reload import Reloader
 from ...worker.supervisor.supervisor import Supervisor
 from ..database import jobs_database, telling_database_errors
 from ..numbers import seconds, whole_number
+from ..variables import AddNames, near_misses, take_variables
 
 
 def _bytes(megabytes: int | None) -> int | None:
@@ -107,11 +109,17 @@ def _start_text(config: WorkerConfig) -> str:
 class Command(BaseCommand):
     """Claims and runs jobs until it is stopped."""
 
-    help = "Run a worker: claim jobs, run them, store how they ended."
+    help = (
+        "Run a worker: claim jobs, run them, store how they ended. Variables of the environment "
+        "set what the command line leaves out: TENANTQUEUE_THREADS=16 is --threads 16."
+    )
     requires_system_checks = ["tenantqueue"]
+    variables: AbstractSet[str] = frozenset()
+    """The names of the variables that set options."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
+        of_django = len(parser._actions)
         add = parser.add_argument
         add(
             "--processes",
@@ -134,13 +142,18 @@ class Command(BaseCommand):
             ("--exclude-queues", "leave these queues alone"),
             ("--tenants", "take only these tenants' jobs"),
         ):
-            add(option, action="append", type=_names, metavar="NAME[,NAME…]", help=text)
+            add(option, action=AddNames, type=_names, metavar="NAME[,NAME…]", help=text)
         add(
             "--dispatch",
             metavar="EXECUTOR",
             help="send the jobs of this executor's queues to it, and run none here",
         )
-        add("--burst", action="store_true", help="end when nothing is ready to run")
+        add(
+            "--until-empty",
+            "--burst",
+            action="store_true",
+            help="end when nothing is ready to run (--burst is the same)",
+        )
         add(
             "--shutdown-timeout",
             type=seconds,
@@ -193,12 +206,26 @@ class Command(BaseCommand):
             action="store_true",
             help="never do the fleet's maintenance (promote, history) in this worker",
         )
+        self.variables = take_variables(parser, parser._actions[of_django:])
+
+    def execute(self, *args: Any, **options: Any) -> Any:
+        """Run the command; name the variables when what they set does not fit."""
+        try:
+            return super().execute(*args, **options)
+        except CommandError as error:
+            used = sorted(os.environ.keys() & self.variables)
+            if error.returncode != 2 or not used:
+                raise
+            text = f"{error}\nThe environment sets {', '.join(used)}"
+            raise CommandError(text, returncode=2) from error
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run the supervisor."""
         if options["reload"]:
             code = Reloader(say=self.stderr.write).run()
             raise SystemExit(code)
+        for text in near_misses(self.variables):
+            self.stderr.write(self.style.WARNING(text))
         config = self._config(options)
         if config.max_rss and config.kill_rss and config.kill_rss <= config.max_rss:
             raise CommandError(
@@ -312,7 +339,7 @@ class Command(BaseCommand):
             queues=_all("--queues", options["queues"]),
             exclude_queues=_all("--exclude-queues", options["exclude_queues"]),
             tenants=_all("--tenants", options["tenants"]),
-            burst=options["burst"],
+            until_empty=options["until_empty"],
             shutdown_timeout=options["shutdown_timeout"],
             maintenance=not options["no_maintenance"],
             max_jobs=options["max_jobs"],

@@ -13,7 +13,7 @@ from ...features import Condition, Feature, Problem, hooks, undone_alone
 from ..display_limits import NAMED
 from .found import names
 from .look import Look
-from .table import CORE, Code
+from .texts import CORE, Code
 
 __all__ = ["Code", "Condition", "Look", "conditions", "listed_text", "names", "of", "problems"]
 __all__ += ["sentence"]

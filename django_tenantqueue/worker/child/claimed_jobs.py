@@ -66,13 +66,13 @@ class ClaimedJobs:
         blocking: list[RunningJob] = []
         coroutines: list[RunningJob] = []
         for running in jobs:
-            running.claimed_at = now
+            running._claimed_at = now
             place = self.shared_memory.reserve(running.id)
             limit = hard_limit(running)
-            running.on_begin = partial(self.shared_memory.begin, place, running.id, limit)
-            running.on_end = partial(self.shared_memory.end, place)
+            running._on_begin = partial(self.shared_memory.begin, place, running.id, limit)
+            running._on_end = partial(self.shared_memory.end, place)
             self._jobs[running.id] = running
-            (coroutines if running.claimed.is_async else blocking).append(running)
+            (coroutines if running._claimed.is_async else blocking).append(running)
         self._threaded += len(blocking)
         self._coroutines += len(coroutines)
         for executor, part in ((self.threads, blocking), (self.loop, coroutines)):
@@ -85,31 +85,31 @@ class ClaimedJobs:
             return False  # it may have been claimed again since
         del self._jobs[running.id]
         self._count_out(running)
-        if not running.claimed.is_async and running.started is not None:
+        if not running._claimed.is_async and running._started is not None:
             self.claim_ahead.observe(running.age_seconds)
         return True
 
     def _count_out(self, running: RunningJob) -> None:
-        if running.claimed.is_async:
+        if running._claimed.is_async:
             self._coroutines -= 1
         else:
             self._threaded -= 1
 
     def running(self) -> list[RunningJob]:
         """Return the jobs that run now."""
-        return [r for r in self._jobs.values() if r.started is not None and r.ended is None]
+        return [r for r in self._jobs.values() if r._started is not None and r._ended is None]
 
     def unfinished(self) -> list[RunningJob]:
         """Return the jobs that run or wait for a thread."""
-        return [r for r in self._jobs.values() if r.ended is None]
+        return [r for r in self._jobs.values() if r._ended is None]
 
     def claims(self) -> set[tuple[int, int]]:
         """Return the claims (id, claim_seq) of the claimed jobs and of those to give back."""
         returned = {claim for claims in self.to_give_back.values() for claim in claims}
-        return returned | {(r.id, r.claimed.claim_seq) for r in self._jobs.values()}
+        return returned | {(r.id, r._claimed.claim_seq) for r in self._jobs.values()}
 
     def _executor_of(self, running: RunningJob) -> Executor:
-        return self.loop if running.claimed.is_async else self.threads
+        return self.loop if running._claimed.is_async else self.threads
 
     def take_back(self, running: RunningJob) -> bool:
         """Take a job back from its executor; False when it has started."""
@@ -142,13 +142,13 @@ class ClaimedJobs:
         self, running: RunningJob, delay_seconds: float = 0.0, reason: str | None = None
     ) -> None:
         """Give the claim of a job back to the queue soon, with the error that says why."""
-        self.return_claims([(running.id, running.claimed.claim_seq)], delay_seconds, reason)
+        self.return_claims([(running.id, running._claimed.claim_seq)], delay_seconds, reason)
 
     def interrupt(self, running: RunningJob, error: type[TenantQueueError]) -> None:
         """Stop a job that runs, once; again if Python ignored it (`repeat_interruption`)."""
-        if running.interrupted:
+        if running._interrupted:
             return
-        running.interrupted = True
+        running._interrupted = True
         logger.warning(
             "job %s (%s) is interrupted: %s",
             running.id,

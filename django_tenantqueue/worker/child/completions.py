@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 
 from ...conf import get_settings
-from ...exceptions import ResultRefused
+from ...exceptions import InvalidResult
 from ...execution.job_log import about_id
 from ...queries import exchange as exchange_queries
 from ...queries.exchange import Exchange
@@ -166,7 +166,7 @@ def is_final(error: psycopg.Error) -> bool:
 
 def _refused(record: Finished | Failed, error: psycopg.Error) -> Refusal:
     message = f"PostgreSQL refused the result, error or statistics of this run: {error}"
-    described = stored_error(ResultRefused, message, attempt=None)
+    described = stored_error(InvalidResult, message, attempt=None)
     age = record.age_seconds if isinstance(record, Finished) else None
     return Refusal(
         record.id,

@@ -51,7 +51,7 @@ class SentJobs(RunningJobs):
         ours = {w.id: w for w in finish_queries.watch_jobs(connection, self._worker_id, ids)}
         for running in sent:
             seen = ours.get(running.id)
-            if seen is None or seen.claim_seq != running.claimed.claim_seq:
+            if seen is None or seen.claim_seq != running._claimed.claim_seq:
                 if self._claimed_jobs.remove(running):
                     self._claimed_jobs.shared_memory.clear(running.id)
                 self._executor.taken(running)

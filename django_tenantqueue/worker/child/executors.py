@@ -83,7 +83,7 @@ class ThreadExecutor(Executor):
     def revoke(self, running: RunningJob) -> bool:
         """Take back a job that no thread has begun; False when it is too late."""
         with self._lock:
-            if running.started is not None or running.thread_id is not None:
+            if running._started is not None or running._thread_id is not None:
                 return False
             self._revoked.add(_claim(running))
             return True
@@ -91,9 +91,9 @@ class ThreadExecutor(Executor):
     def interrupt(self, running: RunningJob, error: type[TenantQueueError]) -> None:
         """Raise `error` in the thread that runs the job, at its next bytecode."""
         with self._lock:
-            if running.thread_id is None or running.ended is not None:
+            if running._thread_id is None or running._ended is not None:
                 return
-            raise_in_thread(running.thread_id, error)
+            raise_in_thread(running._thread_id, error)
 
     def stop(self) -> None:
         """Let idle threads end."""
@@ -105,7 +105,7 @@ class ThreadExecutor(Executor):
             if _claim(running) in self._revoked:
                 self._revoked.discard(_claim(running))
                 return False
-            running.thread_id = threading.get_ident()
+            running._thread_id = threading.get_ident()
             return True
 
     def _loop(self, number: int) -> None:
@@ -124,7 +124,7 @@ class ThreadExecutor(Executor):
                 # context variables (language, time zone, decimal precision) end with the job
                 outcome = contextvars.copy_context().run(run_sync, running, self._worker_id)
                 with self._lock:  # from here on nothing interrupts this job
-                    running.thread_id = None
+                    running._thread_id = None
             except BaseException as error:  # noqa: BLE001 - else a slot is lost for ever
                 # an interruption that arrived before or after the task's own code
                 outcome = outcome or judge(running, None, error)
@@ -188,13 +188,13 @@ def repeat_interruption(unraisable: sys.UnraisableHookArgs) -> None:
     """
     running = running_or_none()
     if unraisable.exc_type in (Cancelled, TimeLimitExceeded) and running is not None:
-        running.interrupted = False
+        running._interrupted = False
     else:
         sys.__unraisablehook__(unraisable)
 
 
 def _claim(running: RunningJob) -> tuple[int, int]:
-    return running.id, running.claimed.claim_seq
+    return running.id, running._claimed.claim_seq
 
 
 def _close_stale() -> None:
@@ -246,7 +246,7 @@ class LoopExecutor(Executor):
             return  # else a coroutine blocks the loop
         task = self._tasks.get(running.id)
         if task is not None and asyncio.current_task(self._loop) is task:
-            raise_in_thread(running.thread_id, error)
+            raise_in_thread(running._thread_id, error)
 
     def revoke(self, running: RunningJob) -> bool:
         """Return False: coroutines begin as soon as they are claimed."""

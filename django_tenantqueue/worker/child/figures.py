@@ -27,9 +27,9 @@ class Figures:
 
     def started(self, running: RunningJob) -> None:
         """Count the start of a run, once."""
-        if not running.counted and running.started is not None:
-            running.counted = True
-            job = running.claimed
+        if not running._counted and running._started is not None:
+            running._counted = True
+            job = running._claimed
             self._counts[job.queue_id, job.name[:LONGEST], ""].started += 1
 
     def ended(self, running: RunningJob, outcome: Outcome) -> None:
@@ -37,7 +37,7 @@ class Figures:
         has_expired = outcome.finished is not None and outcome.finished.age_seconds is None
         if outcome.give_back is None and not has_expired:
             self.started(running)
-        claimed = running.claimed
+        claimed = running._claimed
         name = claimed.name[:LONGEST]
         counts = self._counts[claimed.queue_id, name, ""]
         if outcome.finished is not None:
@@ -49,8 +49,8 @@ class Figures:
         else:
             return
         _count(counts, state)
-        if running.started is not None:
-            waited = max(0.0, claimed.waited_seconds + running.started - running.claimed_at)
+        if running._started is not None:
+            waited = max(0.0, claimed.waited_seconds + running._started - running._claimed_at)
             counts.wait_seconds += waited
             _count_in(counts.waits, waited)
             counts.run_seconds += running.age_seconds

@@ -60,7 +60,7 @@ class ClaimLoop:
         self.give_back = GiveBack(worker_id, self.claimed_jobs, self.completions)
         self.running_jobs = RunningJobs(worker_id, self.claimed_jobs, self.completions)
         self.heartbeat = Heartbeat(worker_id, max_jobs=config.max_jobs, max_rss=config.max_rss)
-        self.next_claim = NextClaim(self.claimer, self.claimed_jobs, burst=config.burst)
+        self.next_claim = NextClaim(self.claimer, self.claimed_jobs, until_empty=config.until_empty)
         self.waiter = Waiter()
         self._reconnect = reconnect
         self.round_trip = RoundTrip(
@@ -167,7 +167,7 @@ class ClaimLoop:
             running, outcome = self._ended.popleft()
             if not self.claimed_jobs.remove(running):
                 continue
-            claimed = running.claimed
+            claimed = running._claimed
             self.round_trip.ended.append(claimed.id)
             self.heartbeat.count_job()
             self.heartbeat.figures.ended(running, outcome)
@@ -325,7 +325,7 @@ class ClaimLoop:
     def return_unstarted(self) -> None:
         """Give back the jobs that were claimed but have not started."""
         for running in self.claimed_jobs.unfinished():
-            if running.started is None:
+            if running._started is None:
                 self.claimed_jobs.give_back(running)
 
     def abandon(self) -> int:

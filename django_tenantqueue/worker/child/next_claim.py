@@ -78,7 +78,7 @@ class Turnstile:
 class NextClaim:
     """Decides when one claim loop claims, and wakes other workers for the jobs it leaves."""
 
-    def __init__(self, claimer: Claimer, claimed_jobs: ClaimedJobs, *, burst: bool) -> None:
+    def __init__(self, claimer: Claimer, claimed_jobs: ClaimedJobs, *, until_empty: bool) -> None:
         self.due_at = time.monotonic()
         """When the next claim is due (monotonic time); sooner with something to store."""
         self.idle_rounds = 0
@@ -86,13 +86,13 @@ class NextClaim:
         self.sleep = Sleep(
             claimer.worker_id,
             claimer.surveys,
-            burst=burst,
+            until_empty=until_empty,
             dispatches=claimer.filters.executor is not None,
         )
         self.turnstile = Turnstile()
         self._claimer = claimer
         self._claimed_jobs = claimed_jobs
-        self._burst = burst
+        self._until_empty = until_empty
         self._was_notified = False
         self._found_at = 0.0
 
@@ -113,7 +113,7 @@ class NextClaim:
         self.hurry()
 
     def released(self) -> None:
-        """Claim at once: gates have released jobs, for which a worker in burst mode stays."""
+        """Claim at once: gates have released jobs, which --until-empty waits for."""
         self.idle_rounds = 0
         self._claimer.surveys.hurry()
         self.hurry()
@@ -179,12 +179,12 @@ class NextClaim:
     def _idle_pause(
         self, connection: Connection, began: float, now: float, *, blocked: bool
     ) -> float:
-        if self._burst and self._claimer.surveys.is_active:
+        if self._until_empty and self._claimer.surveys.is_active:
             self._claimer.surveys.leave()  # it ends when there is nothing anywhere
             return 0.0
         if not blocked:
             self.idle_rounds += 1
-        elif self._burst and not len(self._claimed_jobs):
+        elif self._until_empty and not len(self._claimed_jobs):
             # the ready jobs are not for this worker if the next look at all of them says the same
             self.idle_rounds += 1
             self._claimer.places.forget_blocked()

@@ -120,7 +120,7 @@ def _close_generators(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class WorkerProcess:
-    """Runs jobs until it is stopped, or, in burst mode, until none are left."""
+    """Runs jobs until it is stopped, or, with --until-empty, until none are left."""
 
     def __init__(
         self, config: WorkerConfig, name: str, worker_id: int, shared_memory: SharedMemory
@@ -230,7 +230,7 @@ class WorkerProcess:
             while not self._is_over(claim_loop):
                 claim_loop.wait(claim_loop.run_once())
             self._shared_memory.leave()
-            if self.config.burst and not claim_loop.claimed_jobs.draining:
+            if self.config.until_empty and not claim_loop.claimed_jobs.draining:
                 self._shared_memory.dismiss()
             left = claim_loop.abandon()
             claim_loop.close()
@@ -252,7 +252,7 @@ class WorkerProcess:
             return claim_loop.drained() or late or self._at_once
         if claim_loop.claimed_jobs.draining:
             return claim_loop.drained()
-        if self.config.burst:
+        if self.config.until_empty:
             # two claims in a row have found nothing
             return claim_loop.drained() and claim_loop.next_claim.idle_rounds >= 2
         return False

@@ -219,7 +219,7 @@ class RoundTrip:
                 names = worker_queries.find_queue_names(connection, claimed.queue_id)
                 self._queue_names[claimed.queue_id] = names
             found.append(RunningJob(claimed, tenant=names[0], queue=names[1]))
-        if following := [running for running in found if needs_result(running.claimed)]:
+        if following := [running for running in found if needs_result(running._claimed)]:
             _read_results(connection, following)
         return found
 
@@ -232,7 +232,7 @@ def _read_results(connection: Connection, following: Sequence[RunningJob]) -> No
         logger.info("results of previous jobs are read one by one: %s", error)
         return
     for running in following:
-        running.previous_result = results.get(running.id)
+        running._previous_result = results.get(running.id)
 
 
 def _details(jobs: Sequence[ClaimedJob], monitors: Sequence[str]) -> int:

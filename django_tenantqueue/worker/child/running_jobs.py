@@ -75,9 +75,9 @@ class RunningJobs:
         finally:
             for running, record in found:
                 if record.id in written:
-                    running.recorded = True
+                    running._recorded = True
                 else:
-                    running.dirty = True
+                    running._dirty = True
 
     def _write(self, connection: psycopg.Connection[Any], records: list[RunRecord]) -> set[int]:
         """Write records; return the ids that are done."""
@@ -88,11 +88,11 @@ class RunningJobs:
 
     def _new_records(self) -> Iterable[tuple[RunningJob, RunRecord]]:
         for running in self._claimed_jobs.running():
-            if running.age_seconds < RECORD_SECONDS or (running.recorded and not running.dirty):
+            if running.age_seconds < RECORD_SECONDS or (running._recorded and not running._dirty):
                 continue
-            running.dirty = False  # before it is read: later changes are written next time
-            said = running.said()
-            claimed = running.claimed
+            running._dirty = False  # before it is read: later changes are written next time
+            said = running._said()
+            claimed = running._claimed
             extra = _encode(said)
             yield running, RunRecord(claimed.id, claimed.claim_seq, running.age_seconds, extra)
 
@@ -120,9 +120,9 @@ class RunningJobs:
             self._judge(running, standing.get(running.id), now)
 
     def _judge(self, running: RunningJob, seen: Watched | None, now: float) -> None:
-        if running.ended is not None:
+        if running._ended is not None:
             return
-        if seen is None or seen.claim_seq != running.claimed.claim_seq:
+        if seen is None or seen.claim_seq != running._claimed.claim_seq:
             if not running.lost:
                 logger.warning(
                     "job %s (%s): the claim was lost",
@@ -134,24 +134,26 @@ class RunningJobs:
             return
         if seen.cancel:
             self._cancel(running, now)
-        elif running.started is None and (seen.paused or now - running.claimed_at > STALE_SECONDS):
+        elif running._started is None and (
+            seen.paused or now - running._claimed_at > STALE_SECONDS
+        ):
             self._claimed_jobs.give_back(running)
 
     def _stop_overdue(self) -> None:
         """Stop the jobs that have passed their time limits; needs no database."""
         for running in self._claimed_jobs.running():
-            limit = running.claimed.timeout_seconds
+            limit = running._claimed.timeout_seconds
             if limit is not None and running.age_seconds > limit:
                 self._claimed_jobs.interrupt(running, TimeLimitExceeded)
 
     def _cancel(self, running: RunningJob, now: float) -> None:
         if not running.cancel_requested:
             running.cancel_requested = True
-            running.cancel_seen = now
-        if running.started is None and self._claimed_jobs.take_back(running):
+            running._cancel_seen = now
+        if running._started is None and self._claimed_jobs.take_back(running):
             error = Cancelled("cancelled before it started")
             self._completions.add(ended(running, State.CANCELLED, error))
-        elif now - running.cancel_seen >= get_settings().cancel_grace:
+        elif now - running._cancel_seen >= get_settings().cancel_grace:
             self._claimed_jobs.interrupt(running, Cancelled)
 
 

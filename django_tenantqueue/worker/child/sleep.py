@@ -43,13 +43,18 @@ class Sleep:
     """The sleep of one worker process."""
 
     def __init__(
-        self, worker_id: int, surveys: Surveys, *, burst: bool = False, dispatches: bool = False
+        self,
+        worker_id: int,
+        surveys: Surveys,
+        *,
+        until_empty: bool = False,
+        dispatches: bool = False,
     ) -> None:
         settings = get_settings()
         self.workers = 1
         """The number of workers when this one announced its sleep, at most 16."""
         self.can_be_notified = (
-            settings.notify and not settings.pooler and not burst and not dispatches
+            settings.notify and not settings.pooler and not until_empty and not dispatches
         )
         self._dispatches = dispatches
         self._worker_id = worker_id

@@ -28,7 +28,7 @@ class Child:
 
     @property
     def is_dismissed(self) -> bool:
-        """Whether no other takes its place: an operator ended it, or its burst is over."""
+        """Whether no other takes its place: an operator ended it, or nothing is left to run."""
         return (
             self.told_to_drain
             or self.told_to_stop_at is not None

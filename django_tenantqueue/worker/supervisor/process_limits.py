@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ...exceptions import HardTimeLimitExceeded, MemoryLimitExceeded
 from ...operations.rescue import DeathReport
+from ...stored_error import HARD_TIME_LIMIT_EXCEEDED, MEMORY_LIMIT_EXCEEDED
 from ..memory import rss_bytes
 from ..shared_memory import BegunJob, Why
 from .child import Child
@@ -54,7 +54,7 @@ class ProcessLimits:
                     started=child.begun(),
                     culprit=begun_job.job_id,
                     is_recorded=False,
-                    error=HardTimeLimitExceeded,
+                    error=HARD_TIME_LIMIT_EXCEEDED,
                 )
         return None
 
@@ -69,7 +69,7 @@ class ProcessLimits:
             f"{self._kill_rss >> 20} MB that it may, and was killed",
             started=child.begun(),
             crashed=True,
-            error=MemoryLimitExceeded,
+            error=MEMORY_LIMIT_EXCEEDED,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -15,10 +16,11 @@ from django.apps import apps
 from django.utils.autoreload import StatReloader
 
 OPTION = "--reload"
+VARIABLE = "TENANTQUEUE_RELOAD"
 
 
 class Reloader:
-    """Runs the same command without --reload, again after each change.
+    """Runs the same command without reloading, again after each change.
 
     A worker that cannot start (a syntax error, say) is started again after the next change.
     """
@@ -34,7 +36,10 @@ class Reloader:
             signal.signal(number, self._on_stop)
         while True:
             before = snapshot()
-            self._process = subprocess.Popen(command_line())  # noqa: S603 - this very command
+            environment = {k: v for k, v in os.environ.items() if k != VARIABLE}
+            self._process = subprocess.Popen(  # noqa: S603 - this very command
+                command_line(), env=environment
+            )
             changed = self._wait(before)
             if changed is None:
                 code = self._process.wait()

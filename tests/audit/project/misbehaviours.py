@@ -26,7 +26,7 @@ from django.db import DatabaseError, connection, connections, transaction
 from django.utils import timezone, translation
 from psycopg.rows import dict_row
 
-from django_tenantqueue import Task, current_job, task, use_tenant
+from django_tenantqueue import Task, TaskHooks, current_job, task, use_tenant
 
 
 @dataclass(frozen=True)
@@ -460,7 +460,7 @@ class BadItems(dict):  # type: ignore[type-arg]
         raise SystemExit("no items")
 
 
-class BadHooks:
+class BadHooks(TaskHooks):
     """Hooks that raise what is no Exception."""
 
     def success(self, job: Any, result: Any) -> None:
@@ -480,27 +480,27 @@ def reports_a_surrogate() -> None:
     current_job().progress(1, 2, "\ud800\x00")
 
 
-@must_end(r"error .*ResultRefused")
+@must_end(r"error .*InvalidResult")
 def keeps_statistics_that_are_cyclic() -> None:
     current_job().stats["self"] = current_job().stats
 
 
-@must_end(r"error .*ResultRefused")
+@must_end(r"error .*InvalidResult")
 def returns_an_object() -> object:
     return object()
 
 
-@must_end(r"error .*ResultRefused")
+@must_end(r"error .*InvalidResult")
 def returns_too_much() -> str:
     return "x" * 2_000_000
 
 
-@must_end(r"error .*ResultRefused")
+@must_end(r"error .*InvalidResult")
 def returns_a_nul() -> str:
     return "\x00"
 
 
-@must_end(r"error .*ResultRefused")
+@must_end(r"error .*InvalidResult")
 def returns_what_is_nested_deeply() -> list[Any]:
     result: list[Any] = []
     for _ in range(100_000):
@@ -508,7 +508,7 @@ def returns_what_is_nested_deeply() -> list[Any]:
     return result
 
 
-@must_end(r"error .*ResultRefused")
+@must_end(r"error .*InvalidResult")
 def returns_infinity() -> float:
     return float("inf")
 

@@ -15,9 +15,9 @@ from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
 from django_tenantqueue.contrib.alerts.services import (
     disable_alert_rules,
     enable_alert_rules,
-    make_alert_rule,
     tune_alert_rule,
 )
+from django_tenantqueue.contrib.alerts.control import make_alert_rule
 from django_tenantqueue.models import Change, Job, TenantQueue
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.queues import forget_queues
@@ -180,8 +180,8 @@ def test_rules_are_switched_and_deleted(admin_client: Client) -> None:
 def test_operations_switch_only_what_is_different() -> None:
     rule = make_alert_rule("rule", "queue_late", enabled=False)
 
-    assert disable_alert_rules([rule.pk]) == 0
-    assert enable_alert_rules([rule.pk]) == 1
+    assert disable_alert_rules([rule.pk]) == []
+    assert enable_alert_rules([rule.pk]) == [rule.pk]
     tune_alert_rule(rule.pk, enabled=True)
 
     assert Change.objects.count() == 2

@@ -20,8 +20,10 @@ from django_tenantqueue.contrib.alerts.channels import log, post
 from django_tenantqueue.contrib.alerts.channels import mail as send_mail
 from django_tenantqueue.contrib.alerts.messages import make_message, slack_of, title_of
 from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
-from django_tenantqueue.contrib.alerts.services import delete_alert_rules, make_alert_rule
-from django_tenantqueue.exceptions import DeliveryFailed, InvalidOption, Unsupported
+from django_tenantqueue.contrib.alerts.control import make_alert_rule
+from django_tenantqueue.contrib.alerts.exceptions import DeliveryFailed
+from django_tenantqueue.contrib.alerts.services import delete_alert_rules
+from django_tenantqueue.exceptions import InvalidOption, Unsupported
 from django_tenantqueue.testing import run_pending
 from django_tenantqueue.webhooks import signed_headers
 from tests.process.receivers import SECRET, HttpReceiver, http_receiver
@@ -227,14 +229,14 @@ def test_command_sends_a_test_and_tells_how_each_channel_went(receiver: HttpRece
     rule = rule_of(webhook_url=receiver.url, webhook_secret=SECRET, emails="ops@example.com")
     output, errors = StringIO(), StringIO()
 
-    call_command("testalert", "rule", stdout=output)
+    call_command("tenantqueue", "alerts", "test", "rule", stdout=output)
     assert output.getvalue() == "webhook: sent\nemail: sent\n"
     assert next(iter(receiver.messages.values()))["data"]["test"] is True
     assert mail.outbox[0].subject == "rule: test"
 
     receiver.status = 500
     with pytest.raises(CommandError, match="was not sent"):
-        call_command("testalert", str(rule.pk), stdout=output, stderr=errors)
+        call_command("tenantqueue", "alerts", "test", str(rule.pk), stdout=output, stderr=errors)
     assert "webhook: DeliveryFailed: http://127.0.0.1/… answered 500" in errors.getvalue()
 
 
@@ -249,7 +251,7 @@ def test_command_refuses_a_rule_that_it_cannot_name_or_test() -> None:
         (str(alone.pk), "no receiver"),
     ):
         with pytest.raises(CommandError, match=text):
-            call_command("testalert", name)
+            call_command("tenantqueue", "alerts", "test", name)
 
 
 def test_delivery_of_a_deleted_rule_fails_for_good() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from django_tenantqueue.contrib.alerts.check import check_rules
 from django_tenantqueue.contrib.alerts.models import Alert
-from django_tenantqueue.contrib.alerts.services import make_alert_rule
+from django_tenantqueue.contrib.alerts.control import make_alert_rule
 from tests.status.test_held import CAUSES, LATE
 from tests.status.test_held import gate as gate
 

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django_tenantqueue import features
 from django_tenantqueue.contrib.alerts.check import check_rules
 from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
-from django_tenantqueue.contrib.alerts.services import make_alert_rule
+from django_tenantqueue.contrib.alerts.control import make_alert_rule
 from django_tenantqueue.contrib.alerts.watches import watched
 from django_tenantqueue.features import Condition, Feature, Severity
 from django_tenantqueue.models import TaskControl
@@ -117,6 +117,8 @@ def test_condition_of_an_app_is_watched_while_it_is_installed(
     features._bound.cache_clear()
     assert check() == [("17", "late deliveries: 17")]  # it cannot tell that it is over
     rule.refresh_from_db()
-    assert rule.last_error == "Unsupported: no installed app has the condition 'delivery_late'"
+    assert rule.last_error.startswith(
+        "Unsupported: no installed app has the condition 'delivery_late': add its app"
+    )
     with pytest.raises(ValidationError, match="No installed app has it"):
         rule.full_clean()

@@ -12,7 +12,7 @@ from django.http import HttpResponse
 from django.test import Client, override_settings
 
 from django_tenantqueue.contrib.api.models import ApiToken
-from django_tenantqueue.contrib.api.tokens import create_token
+from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.models import Change
 from django_tenantqueue.operations.queues import forget_queues
 
@@ -74,7 +74,7 @@ def api_of() -> Callable[..., ApiClient]:
     def make(tenant: str = "acme", *scopes: str, **columns: Any) -> ApiClient:
         if columns.get("all_tenants"):
             tenant = ""
-        _row, secret = create_token(
+        _row, secret = make_token(
             f"client {next(numbers)}", tenant=tenant, scopes=scopes or EVERY, **columns
         )
         Change.objects.all().delete()  # of making the token

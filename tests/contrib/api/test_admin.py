@@ -7,7 +7,8 @@ from django.contrib.auth.models import User
 from django.test import Client, override_settings
 
 from django_tenantqueue.contrib.api.models import ApiToken
-from django_tenantqueue.contrib.api.tokens import authenticate, create_token
+from django_tenantqueue.contrib.api.tokens import authenticate
+from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.models import Change
 from tests.admin.conftest import url_of
 from tests.admin.forms import form_values, say_yes
@@ -67,7 +68,7 @@ def test_token_without_scope_is_refused(admin_client: Client) -> None:
 def test_queues_and_priorities_are_shown_and_tuned(admin_client: Client) -> None:
     page = admin_client.get(url_of("apitoken", "add"))
     shown = form_values(page, "min_priority")
-    row, _secret = create_token("billing", tenant="acme")
+    row, _secret = make_token("billing", tenant="acme")
     url = url_of("apitoken", "change", row.pk)
 
     def save(**changes: str) -> None:
@@ -82,7 +83,7 @@ def test_queues_and_priorities_are_shown_and_tuned(admin_client: Client) -> None
 
 
 def test_revoking_asks_first(admin_client: Client) -> None:
-    row, secret = create_token("billing", tenant="acme")
+    row, secret = make_token("billing", tenant="acme")
     question = admin_client.post(url_of("apitoken", "change", row.pk), {"_revoke": "1"})
     assert authenticate(secret) is not None
 
@@ -94,7 +95,7 @@ def test_revoking_asks_first(admin_client: Client) -> None:
 
 
 def test_chosen_tokens_are_revoked_after_a_question(admin_client: Client) -> None:
-    rows = [create_token(name, tenant="acme")[0] for name in ("a", "b", "c")]
+    rows = [make_token(name, tenant="acme")[0] for name in ("a", "b", "c")]
     chosen = [row.pk for row in rows[:2]]
     question = admin_client.post(
         url_of("apitoken", "changelist"),
@@ -107,7 +108,7 @@ def test_chosen_tokens_are_revoked_after_a_question(admin_client: Client) -> Non
 
 
 def test_limit_is_tuned_and_the_scopes_are_not(admin_client: Client) -> None:
-    row, _secret = create_token("billing", tenant="acme")
+    row, _secret = make_token("billing", tenant="acme")
     page = admin_client.get(url_of("apitoken", "change", row.pk))
     values = form_values(page, "requests_per_minute")
 

@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from django_tenantqueue import bulk
 from django_tenantqueue.contrib.api.models import ApiToken, IdempotencyKey
-from django_tenantqueue.contrib.api.tokens import create_token, revoke_token
+from django_tenantqueue.contrib.api.tokens import revoke_tokens
+from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.contrib.api.urls import api as documented
 from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.contrib.schedules.models import Schedule
@@ -132,9 +133,9 @@ def test_wrong_token_changes_nothing(
     name: str, of: Of, unchanged: Unchanged, api_of: Callable[..., ApiClient]
 ) -> None:
     past = timezone.now() - timedelta(seconds=1)
-    expired = create_token("old", tenant="acme", scopes=EVERY, expires_at=past)[1]
-    row, revoked = create_token("lost", tenant="acme", scopes=EVERY)
-    revoke_token(row.pk)
+    expired = make_token("old", tenant="acme", scopes=EVERY, expires_at=past)[1]
+    row, revoked = make_token("lost", tenant="acme", scopes=EVERY)
+    revoke_tokens(row.pk)
     operation = of(name)
     unscoped = api_of("acme", *(scope for scope in EVERY if scope != operation.scope))
     foreign = api_of("zebra")

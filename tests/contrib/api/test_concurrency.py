@@ -10,7 +10,7 @@ from django.db import connection, transaction
 
 from django_tenantqueue.contrib.api.idempotency import Answer, do_once
 from django_tenantqueue.contrib.api.models import IdempotencyKey
-from django_tenantqueue.contrib.api.tokens import create_token
+from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.models import Job
 from tests.process.workers import wait_until
 from tests.testapp.tasks import noop
@@ -30,7 +30,7 @@ def someone_waits() -> bool:
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_second_request_waits_for_the_first(threads: Any, fails: bool) -> None:
-    token, _secret = create_token("t", tenant="acme")
+    token, _secret = make_token("t", tenant="acme")
     inside, go = threading.Event(), threading.Event()
 
     def first() -> Answer:
@@ -64,7 +64,7 @@ def test_second_request_waits_for_the_first(threads: Any, fails: bool) -> None:
 
 
 def test_nothing_is_left_when_the_caller_rolls_back() -> None:
-    token, _secret = create_token("t", tenant="acme")
+    token, _secret = make_token("t", tenant="acme")
     with transaction.atomic():
         do_once("default", token, "acme", "key", "digest", lambda: Answer(201, {}))
         transaction.set_rollback(True)

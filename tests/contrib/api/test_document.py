@@ -25,9 +25,9 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from django_tenantqueue.contrib.api.tokens import create_token
+from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.contrib.routing.models import Routing
-from django_tenantqueue.contrib.routing.services import set_routing
+from django_tenantqueue.contrib.routing.control import make_routing
 from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.models import ConcurrentJobMonitor, Job, Session, TenantQueue
 from tests.factories import make_job, make_jobs, make_queue
@@ -73,8 +73,8 @@ def secret() -> str:
         tenant="acme", name="m", parallel=1, anchor_id=make_job(queue).pk, created_at=timezone.now()
     )
     Schedule.objects.create(tenant="acme", name="s", task=TASK, expression="1h", kind="interval")
-    set_routing(TASK, "default", tenant="acme")
-    return create_token("fuzzer", tenant="acme", scopes=["read", "submit", "http", "tune"])[1]
+    make_routing(TASK, "default", tenant="acme")
+    return make_token("fuzzer", tenant="acme", scopes=["read", "submit", "http", "tune"])[1]
 
 
 def try_all(document: Any, secret: str, examples: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client, override_settings
 
-from django_tenantqueue.contrib.api.tokens import create_token
+from django_tenantqueue.contrib.api.control import make_token
 from tests.contrib.api.conftest import EVERY, ApiClient
 from tests.contrib.api.test_new_queues import batch
 from tests.contrib.api.test_new_queues import wide as wide
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 @pytest.mark.django_db
 def test_fireworq_client_makes_no_more_queues_than_others(wide: ApiClient) -> None:
     wide.post("/jobs/batch", batch(29))
-    _row, secret = create_token("f", tenant="acme", scopes=EVERY)
+    _row, secret = make_token("f", tenant="acme", scopes=EVERY)
 
     def put(name: str) -> int:
         headers = {"Authorization": f"Bearer {secret}"}
@@ -33,7 +33,7 @@ def test_fireworq_client_makes_no_more_queues_than_others(wide: ApiClient) -> No
 
 @pytest.mark.urls("tests.contrib.fireworq.urls")
 def test_fireworq_client_puts_and_routes_to_queues_of_its_token(settings: Any) -> None:
-    _row, secret = create_token("f", tenant="acme", scopes=EVERY, queues=["mail*"])
+    _row, secret = make_token("f", tenant="acme", scopes=EVERY, queues=["mail*"])
     settings.ROOT_URLCONF = "tests.contrib.fireworq.urls"
 
     def put(path: str, body: str) -> int:

@@ -18,7 +18,8 @@ from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
 from django_tenantqueue.contrib.api import follow, waits
-from django_tenantqueue.contrib.api.tokens import create_token, revoke_token
+from django_tenantqueue.contrib.api.tokens import revoke_tokens
+from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.contrib.api.waits import Wait, Watcher, watcher
 from django_tenantqueue.models import Job
 from django_tenantqueue.testing import run_pending
@@ -97,12 +98,12 @@ def test_wait_is_answered_when_its_time_is_over(api: ApiClient) -> None:
 
 
 def test_wait_is_refused_once_its_token_is_revoked(looked: threading.Event) -> None:
-    row, secret = create_token("short", tenant="acme", scopes=EVERY)
+    row, secret = make_token("short", tenant="acme", scopes=EVERY)
     job = add.using(tenant="acme").delay(1, 2)
 
     def revoke() -> None:
         looked.wait(20)
-        revoke_token(row.pk)
+        revoke_tokens(row.pk)
         connections.close_all()
 
     thread = threading.Thread(target=revoke)
@@ -124,7 +125,7 @@ def test_wait_of_an_impossible_time_is_refused(api: ApiClient, seconds: str) -> 
 @pytest.mark.parametrize("is_async", [False, True], ids=["wsgi", "asgi"])
 def test_events_tell_the_end(api: ApiClient, looked: threading.Event, is_async: bool) -> None:
     job = add.using(tenant="acme").delay(1, 2)
-    secret = create_token("async", tenant="acme", scopes=EVERY)[1]
+    secret = make_token("async", tenant="acme", scopes=EVERY)[1]
 
     with ending(looked):
         if is_async:
@@ -211,8 +212,8 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_hundred_waits_hold_no_thread_and_no_connection(
     small_pool: Any, statements: list[int], path: str
 ) -> None:
-    secret = create_token("many", tenant="acme", scopes=EVERY)[1]
-    other = create_token("other", tenant="zebra", scopes=EVERY)[1]
+    secret = make_token("many", tenant="acme", scopes=EVERY)[1]
+    other = make_token("other", tenant="zebra", scopes=EVERY)[1]
     job = add.using(tenant="acme").delay(1, 2)
     waiting = f"/api/jobs/{job.pk}/{path}"
 
@@ -295,12 +296,12 @@ def test_failed_look_is_the_error_of_all_requests_that_wait(
 
 
 def test_stream_ends_when_its_token_is_revoked(api: ApiClient) -> None:
-    row, secret = create_token("short", tenant="acme", scopes=EVERY)
+    row, secret = make_token("short", tenant="acme", scopes=EVERY)
     job = make_job(make_queue("acme"))
     stream = iter(ApiClient(secret).get(f"/jobs/{job.pk}/events").streaming_content)
     assert next(stream).startswith(b"event: progress")
 
-    revoke_token(row.pk)
+    revoke_tokens(row.pk)
 
     assert list(stream) == []
 

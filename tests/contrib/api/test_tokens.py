@@ -10,13 +10,8 @@ from django.utils import timezone
 
 from django_tenantqueue.contrib.api import tokens
 from django_tenantqueue.contrib.api.models import ApiToken
-from django_tenantqueue.contrib.api.tokens import (
-    allowed,
-    authenticate,
-    create_token,
-    revoke_token,
-    tune_token,
-)
+from django_tenantqueue.contrib.api.tokens import allowed, authenticate, revoke_tokens, tune_token
+from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.models import Change
 from django_tenantqueue.operations.actor import acting_as
@@ -26,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_only_the_hash_is_stored_when_a_token_is_made():
-    row, secret = create_token("billing", tenant="acme")
+    row, secret = make_token("billing", tenant="acme")
 
     stored = ApiToken.objects.get(pk=row.pk)
     values = " ".join(str(value) for value in vars(stored).values())
@@ -39,12 +34,12 @@ def test_only_the_hash_is_stored_when_a_token_is_made():
 
 
 def test_two_tokens_differ():
-    assert create_token("a", tenant="acme")[1] != create_token("b", tenant="acme")[1]
+    assert make_token("a", tenant="acme")[1] != make_token("b", tenant="acme")[1]
 
 
 def test_making_is_recorded_with_its_actor():
     with acting_as("root", Change.Source.COMMAND):
-        row, _secret = create_token("billing", tenant="acme", scopes=["tune", "read"])
+        row, _secret = make_token("billing", tenant="acme", scopes=["tune", "read"])
 
     change = Change.objects.get()
     assert (change.actor, change.source, change.action) == ("root", "command", "add")
@@ -55,8 +50,8 @@ def test_making_is_recorded_with_its_actor():
 
 
 def test_authenticate_returns_the_token_whose_secret_is_given():
-    row, secret = create_token("billing", tenant="acme")
-    create_token("other", tenant="zebra")
+    row, secret = make_token("billing", tenant="acme")
+    make_token("other", tenant="zebra")
 
     found = authenticate(secret)
 
@@ -68,26 +63,26 @@ def test_authenticate_returns_the_token_whose_secret_is_given():
     "wrong", ["", "tq_", "x", "tq_" + "A" * 43, "tq_\x00", "tq_\ud800", "tq_" + "é" * 40]
 )
 def test_authenticate_returns_none_when_there_is_no_such_token(wrong: str):
-    create_token("billing", tenant="acme")
+    make_token("billing", tenant="acme")
 
     assert authenticate(wrong) is None
 
 
 def test_authenticate_returns_none_once_a_token_is_revoked():
-    row, secret = create_token("billing", tenant="acme")
+    row, secret = make_token("billing", tenant="acme")
     assert authenticate(secret) is not None
 
-    assert revoke_token(row.pk)
+    assert revoke_tokens(row.pk)
 
     assert authenticate(secret) is None
-    assert not revoke_token(row.pk)
+    assert not revoke_tokens(row.pk)
     change = Change.objects.latest("pk")
     assert (change.action, change.object_kind) == ("revoke", "api_token")
     assert change.before == {"revoked_at": None}
 
 
 def test_revocation_by_another_process_acts_when_a_second_has_passed():
-    row, secret = create_token("billing", tenant="acme")
+    row, secret = make_token("billing", tenant="acme")
     assert authenticate(secret) is not None
     ApiToken.objects.filter(pk=row.pk).update(revoked_at=timezone.now())
 
@@ -96,7 +91,7 @@ def test_revocation_by_another_process_acts_when_a_second_has_passed():
 
 
 def test_remembered_token_costs_no_statement(django_assert_num_queries):
-    _row, secret = create_token("billing", tenant="acme")
+    _row, secret = make_token("billing", tenant="acme")
     authenticate(secret)
 
     with django_assert_num_queries(0):
@@ -105,7 +100,7 @@ def test_remembered_token_costs_no_statement(django_assert_num_queries):
 
 def test_authenticate_returns_none_once_a_token_has_expired():
     now = timezone.now()
-    _row, secret = create_token("billing", tenant="acme", expires_at=now + timedelta(hours=1))
+    _row, secret = make_token("billing", tenant="acme", expires_at=now + timedelta(hours=1))
     assert authenticate(secret) is not None
 
     with patch.object(tokens.timezone, "now", return_value=now + timedelta(hours=1)):
@@ -113,7 +108,7 @@ def test_authenticate_returns_none_once_a_token_has_expired():
 
 
 def test_use_is_noted_at_most_once_a_minute():
-    row, secret = create_token("billing", tenant="acme")
+    row, secret = make_token("billing", tenant="acme")
     authenticate(secret)
     first = ApiToken.objects.get(pk=row.pk).last_used_at
     assert first is not None
@@ -144,7 +139,7 @@ def test_use_is_noted_at_most_once_a_minute():
 def test_allowed_asks_for_scope_and_tenant(
     tenant: str, all_tenants: bool, scope: str, asked: str, is_allowed: bool
 ):
-    row, _secret = create_token("t", tenant=tenant, all_tenants=all_tenants, scopes=["read"])
+    row, _secret = make_token("t", tenant=tenant, all_tenants=all_tenants, scopes=["read"])
 
     assert allowed(row, scope, asked) is is_allowed
 
@@ -164,17 +159,17 @@ def test_allowed_asks_for_scope_and_tenant(
 )
 def test_wrong_values_are_refused(columns):
     with pytest.raises(ValidationError):
-        create_token("billing", **columns)
+        make_token("billing", **columns)
 
 
 def test_name_is_free_again_once_its_token_is_revoked():
-    row, _secret = create_token("billing", tenant="acme")
+    row, _secret = make_token("billing", tenant="acme")
     with pytest.raises(ValidationError):
-        create_token("billing", tenant="acme")
+        make_token("billing", tenant="acme")
 
-    revoke_token(row.pk)
+    revoke_tokens(row.pk)
 
-    assert create_token("billing", tenant="acme")[0].pk != row.pk
+    assert make_token("billing", tenant="acme")[0].pk != row.pk
 
 
 def test_database_refuses_unknown_scopes():
@@ -183,7 +178,7 @@ def test_database_refuses_unknown_scopes():
 
 
 def test_tuning_is_recorded_and_limited_to_some_columns():
-    row, secret = create_token("billing", tenant="acme")
+    row, secret = make_token("billing", tenant="acme")
     authenticate(secret)
 
     tune_token(row.pk, requests_per_minute=7)
@@ -197,8 +192,8 @@ def test_tuning_is_recorded_and_limited_to_some_columns():
 
 
 def test_tokens_of_a_tenant_are_revoked_when_it_is_closed():
-    _row, secret = create_token("billing", tenant="acme")
-    _other, others = create_token("billing", tenant="zebra")
+    _row, secret = make_token("billing", tenant="acme")
+    _other, others = make_token("billing", tenant="zebra")
 
     close_tenant("default", "acme")
 
@@ -209,7 +204,7 @@ def test_tokens_of_a_tenant_are_revoked_when_it_is_closed():
 
 @pytest.mark.parametrize("number", [101, "many"])
 def test_priority_is_refused_when_it_is_above_the_last_or_no_number(number):
-    token, _ = create_token("billing", tenant="acme", priorities=(0, 100))
+    token, _ = make_token("billing", tenant="acme", priorities=(0, 100))
 
     with pytest.raises(ValidationError):
         tokens.tune_token(token.pk, min_priority=number)

@@ -16,7 +16,7 @@ from celery.fixups.django import DjangoWorkerFixup
 from django.conf import settings as django_settings
 from django.utils import timezone
 
-from django_tenantqueue import Placeholder, current_job, delay, group, task
+from django_tenantqueue import Placeholder, current_job, delayed, group, task
 from django_tenantqueue.contrib.celery.adopted import JobRetry
 from django_tenantqueue.contrib.celery.running import JobTimeLimit
 from django_tenantqueue.exceptions import InvalidOption, TimeLimitExceeded
@@ -45,7 +45,7 @@ def run_one(job: Job) -> Job:
 
 
 def test_task_of_celery_runs_as_a_job() -> None:
-    job = delay(plus, tenant="acme", executor="celery")(2, b=3)
+    job = delayed(plus, tenant="acme", executor="celery")(2, b=3)
 
     assert (job.name, job.queue.name, job.queue.executor) == (plus.name, "celery", "celery")
     assert run_one(job).result == 5
@@ -58,14 +58,14 @@ def test_task_of_celery_can_still_be_called() -> None:
 
 
 def test_retry_runs_it_again_with_its_number_of_retries() -> None:
-    job = run_one(delay(third_time)())
+    job = run_one(delayed(third_time)())
 
     assert (job.state, job.attempt) == ("success", 3)
     assert job.result == [2, str(job.pk), third_time.name]
 
 
 def test_retry_gives_up_after_max_retries() -> None:
-    job = run_one(delay(never)())
+    job = run_one(delayed(never)())
 
     assert (job.state, job.attempt) == ("error", 2)
     assert job.last_error is not None
@@ -73,7 +73,7 @@ def test_retry_gives_up_after_max_retries() -> None:
 
 
 def test_error_that_no_one_retries_ends_it() -> None:
-    job = run_one(delay(breaks, max_attempts=5)())
+    job = run_one(delayed(breaks, max_attempts=5)())
 
     assert (job.state, job.attempt) == ("error", 1)
 
@@ -152,13 +152,13 @@ LATER = "django_tenantqueue.contrib.celery.adopted.JobRetry: retried for Connect
 def test_handlers_are_called(
     how: str, expected: list[tuple[Any, ...]], called: list[tuple[Any, ...]]
 ) -> None:
-    job = run_one(delay(handled)(how))
+    job = run_one(delayed(handled)(how))
 
     assert called == [("before_start", str(job.pk), (how,), {}), *expected]
 
 
 def test_handlers_are_called_for_each_attempt(called: list[tuple[Any, ...]]) -> None:
-    run_one(delay(handled)("retry"))
+    run_one(delayed(handled)("retry"))
 
     assert [name for name, *_ in called] == [
         *("before_start", "on_retry"),
@@ -184,7 +184,7 @@ def test_handler_that_raises_changes_no_outcome(
     called: list[tuple[Any, ...]],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    job = run_one(delay(handled)(how, broken=broken))
+    job = run_one(delayed(handled)(how, broken=broken))
 
     stored = job.last_error and job.last_error["class"]
     assert (job.state, job.attempt, stored) == expected
@@ -211,7 +211,7 @@ def counted(self: Any) -> list[Any]:
 
 
 def test_call_of_the_base_class_is_called(called: list[tuple[Any, ...]]) -> None:
-    job = run_one(delay(counted)())
+    job = run_one(delayed(counted)())
 
     assert called == [("call", 0), ("call", 1)]
     assert (job.state, job.result) == ("success", [1, str(job.pk)])
@@ -224,7 +224,7 @@ def ends(self: Any, how: str) -> str:
         raise Ignore("it was done before")
     if how == "reject":
         raise Reject("no memory", requeue=False)
-    if how == "requeue" and current_job().claimed.claim_seq == 1:
+    if how == "requeue" and current_job()._claimed.claim_seq == 1:
         raise Reject("no memory", requeue=True)
     if how == "replace":
         self.replace(plus.s(1))
@@ -245,7 +245,7 @@ def test_job_ends_when_its_task_has_no_outcome(
     sent: list[Any] = []
     monkeypatch.setattr(Signature, "apply_async", lambda *args, **kwargs: sent.append(args))
 
-    job = run_one(delay(ends)(how))
+    job = run_one(delayed(ends)(how))
 
     assert (job.state, job.attempt, sent) == (state, 1, [])
     assert job.last_error is not None
@@ -253,7 +253,7 @@ def test_job_ends_when_its_task_has_no_outcome(
 
 
 def test_job_loses_no_attempt_when_its_task_wants_the_message_requeued() -> None:
-    job = run_one(delay(ends)("requeue"))
+    job = run_one(delayed(ends)("requeue"))
 
     assert (job.state, job.attempt, job.claim_seq) == ("success", 1, 2)
 
@@ -290,7 +290,7 @@ def sent() -> Iterator[list[tuple[Any, ...]]]:
 def test_signals_of_celery_tell_the_outcome_of_the_task(
     how: str, expected: list[str], sent: list[tuple[Any, ...]]
 ) -> None:
-    job = run_one(delay(handled)(how))
+    job = run_one(delayed(handled)(how))
 
     about = [one for one in sent if len(one) == 4]
     assert {(name, task_id) for _, name, task_id, _ in about} == {("tests.handled", str(job.pk))}
@@ -326,7 +326,7 @@ def unstorable() -> object:
 
 
 def test_result_is_dropped_when_the_task_ignores_it() -> None:
-    job = run_one(delay(unstorable)())
+    job = run_one(delayed(unstorable)())
 
     assert (job.state, job.result) == ("success", None)
 
@@ -345,13 +345,13 @@ def five_times() -> int:
 
 @pytest.mark.parametrize(("made", "args", "result"), [(by_itself, (3,), 3), (five_times, (), 6)])
 def test_autoretry_for_runs_it_again(made: Any, args: tuple[Any, ...], result: int) -> None:
-    job = run_one(delay(made)(*args))
+    job = run_one(delayed(made)(*args))
 
     assert (job.state, job.result) == ("success", result)
 
 
 def test_error_is_that_of_the_task_when_the_job_has_no_attempt_left() -> None:
-    job = run_one(delay(five_times, max_attempts=2)())
+    job = run_one(delayed(five_times, max_attempts=2)())
 
     assert (job.state, job.attempt) == ("error", 2)
     assert job.last_error is not None
@@ -363,7 +363,7 @@ def test_error_is_that_of_the_task_when_the_job_has_no_attempt_left() -> None:
 )
 def test_signature_is_refused_when_it_is_adopted(given: Any) -> None:
     with pytest.raises(InvalidOption, match=r"of Celery, and no task: give the task.*\.using\("):
-        delay(given)
+        delayed(given)
 
 
 @shared_task(name="tests.limited", soft_time_limit=30, time_limit=60, expires=90, max_retries=None)
@@ -373,7 +373,7 @@ def limited() -> None:
 
 def test_limits_are_those_of_the_task() -> None:
     before = timezone.now()
-    job = delay(limited)()
+    job = delayed(limited)()
 
     assert (job.timeout_seconds, job.hard_timeout_seconds) == (30, 60)
     assert job.expires_at is not None
@@ -382,7 +382,7 @@ def test_limits_are_those_of_the_task() -> None:
 
 
 def test_options_of_the_call_win_over_those_of_the_task() -> None:
-    assert delay(limited, timeout=5, max_attempts=2)().max_attempts == 2
+    assert delayed(limited, timeout=5, max_attempts=2)().max_attempts == 2
 
 
 def test_soft_limit_is_known_to_tasks_of_both_kinds() -> None:
@@ -401,7 +401,7 @@ def reports(self: Any) -> None:
 
 
 def test_update_state_reports_progress_and_statistics() -> None:
-    job = run_one(delay(reports)())
+    job = run_one(delayed(reports)())
 
     assert (job.progress_done, job.progress_total) == (3, 4)
     assert job.stats["rows"] == 7
@@ -430,7 +430,7 @@ def test_what_cannot_be_kept_is_refused_when_it_is_adopted(
     refused = shared_task(name=name, **options)(function)
 
     with pytest.raises(InvalidOption, match=said):
-        delay(refused)()
+        delayed(refused)()
 
 
 @shared_task(name="tests.changes", bind=True)
@@ -441,7 +441,7 @@ def changes(self: Any, how: str) -> None:
 
 @pytest.mark.parametrize(("how", "said"), [("args", "other arguments"), ("throw", "throw=False")])
 def test_retry_that_a_job_cannot_do_is_refused(how: str, said: str) -> None:
-    job = run_one(delay(changes)(how))
+    job = run_one(delayed(changes)(how))
 
     assert (job.state, job.attempt) == ("error", 1)
     assert job.last_error is not None

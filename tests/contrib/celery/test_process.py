@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from django_tenantqueue import Placeholder, delay
+from django_tenantqueue import Placeholder, delayed
 from django_tenantqueue.models import Job, Worker
 from django_tenantqueue.states import State
 from tests.process.workers import (
@@ -97,7 +97,7 @@ def test_jobs_run_in_celery_workers(deployment: Deployment):
     deployment.dispatch()
     deployment.work("--pool=prefork", "--concurrency=1")
     jobs = [where.using(tenant="acme", executor="celery").delay(), coroutine.delay(7)]
-    jobs += [delay(third_time, executor="celery")(), delay(too_long, executor="celery")()]
+    jobs += [delayed(third_time, executor="celery")(), delayed(too_long, executor="celery")()]
     following = add.using(queue="celery").call(Placeholder("result"), 1)
     first = add.using(tenant="acme", executor="celery", then=following).delay(2, 3)
     wait_for_end([job.pk for job in [*jobs, first]])
@@ -117,7 +117,7 @@ def test_jobs_run_in_celery_workers(deployment: Deployment):
 def test_signals_name_the_task_and_its_outcome(deployment: Deployment):
     deployment.dispatch()
     deployment.work("--pool=prefork", "--concurrency=1")
-    jobs = [delay(plus, executor="celery")(1), delay(breaks, executor="celery")()]
+    jobs = [delayed(plus, executor="celery")(1), delayed(breaks, executor="celery")()]
     wait_for_end([job.pk for job in jobs])
     said = [list(Effect.objects.filter(job_id=job.pk).order_by("pk")) for job in jobs]
     assert [[one.note for one in notes] for notes in said] == [

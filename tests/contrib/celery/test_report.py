@@ -1,4 +1,4 @@
-"""`manage.py celeryreport` lists the lines of a project that touch Celery."""
+"""`manage.py tenantqueue celery-report` lists the lines of a project that touch Celery."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run(*arguments: str, **environment: str) -> str:
 
 def printed(*arguments: str) -> str:
     out = StringIO()
-    call_command("celeryreport", *arguments, stdout=out)
+    call_command("tenantqueue", "celery-report", *arguments, stdout=out)
     return out.getvalue()
 
 
@@ -72,7 +72,7 @@ def test_project_works_with_celery_alone(tmp_path: Path) -> None:
 
 
 def test_each_line_of_the_project_that_touches_celery_is_listed() -> None:
-    report: dict[str, Any] = json.loads(printed(str(PROJECT), "--json"))
+    report: dict[str, Any] = json.loads(printed(str(PROJECT), "--format=json"))
 
     words = re.compile(
         r"celery|shared_task|Counted|\.delay\(|apply_async|\bresults?\.(get|id|state)|self\.re"
@@ -105,7 +105,8 @@ def test_each_section_is_a_heading_of_the_guide() -> None:
 def test_example_of_the_reference_is_what_the_command_prints(monkeypatch) -> None:
     monkeypatch.chdir(PROJECT)
     page = (ROOT / "docs/reference/commands.md").read_text()
-    (example,) = re.findall(r"```text\n\$ manage\.py celeryreport shop\n(.*?)```", page, re.S)
+    shown = r"```text\n\$ manage\.py tenantqueue celery-report shop\n(.*?)```"
+    (example,) = re.findall(shown, page, re.S)
     lines = iter(printed("shop").splitlines())
 
     for line in example.splitlines():
@@ -158,7 +159,7 @@ def begin():
         ("results", "CELERY_RESULT_EXPIRES = 3", "until retention"),
         ("limits", "@app.task(time_limit=3)", "is repeated while attempts are left"),
         ("limits", "app.conf.update(task_routes={})", ""),
-        ("hooks", "@signals.task_failure.connect", "no exception"),
+        ("hooks", "@signals.task_failure.connect", "not sent when a worker process dies"),
         ("hooks", "@app.task(base=None)", ""),
         ("canvas", "chain(send.s(), send.si(1))()", "only where Placeholder asks"),
         ("canvas", "chord([send.s()], body=send.s())", "runs after failed jobs, too"),
@@ -286,5 +287,5 @@ def test_file_that_is_no_python_is_named(tmp_path: Path) -> None:
 
 def test_path_that_does_not_exist_is_an_error() -> None:
     with pytest.raises(CommandError, match="'/nowhere' does not exist") as raised:
-        call_command("celeryreport", "/nowhere")
+        call_command("tenantqueue", "celery-report", "/nowhere")
     assert raised.value.returncode == 2

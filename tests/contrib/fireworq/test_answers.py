@@ -13,7 +13,8 @@ from django.test import Client
 from django.utils import timezone
 
 from django_tenantqueue.contrib.api.models import ApiToken
-from django_tenantqueue.contrib.api.tokens import create_token, revoke_token
+from django_tenantqueue.contrib.api.tokens import revoke_tokens
+from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.contrib.fireworq.models import FireworqQueue
 from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.models import Change, ConcurrentJobMonitor, Job, TenantQueue
@@ -38,7 +39,7 @@ class Fireworq:
 
     def __init__(self, tenant: str, *scopes: str, **options: Any) -> None:
         self.tenant = tenant
-        _, self.secret = create_token(
+        _, self.secret = make_token(
             f"client-{len(scopes)}", tenant=tenant, scopes=scopes or ALL, **options
         )
         self.headers = {"Authorization": f"Bearer {self.secret}"}
@@ -816,7 +817,8 @@ def test_wrong_id_is_refused(acme: Fireworq, kind: str, job_id: str, status: int
     assert acme.send("GET", f"/queue/none/{kind}/1").status_code == 404
 
 
-ERROR = {"class": "django_tenantqueue.exceptions.RequestFailed", "message": "said", "attempt": 4}
+FAILED = "django_tenantqueue.contrib.http.exceptions.HttpJobFailed"
+ERROR = {"class": FAILED, "message": "said", "attempt": 4}
 
 
 @pytest.mark.parametrize(
@@ -832,7 +834,7 @@ ERROR = {"class": "django_tenantqueue.exceptions.RequestFailed", "message": "sai
         ),
         (
             {
-                "class": "django_tenantqueue.exceptions.RequestRejected",
+                "class": "django_tenantqueue.contrib.http.exceptions.HttpJobRejected",
                 "message": "said",
                 "answer": {"status": 200, "message": "never"},
             },
@@ -1006,7 +1008,7 @@ def test_request_without_a_token_is_refused(given: str):
 
 
 def test_revoked_token_is_refused(acme: Fireworq):
-    revoke_token(ApiToken.objects.get().pk)
+    revoke_tokens(ApiToken.objects.get().pk)
 
     assert acme.send("GET", "/queues").status_code == 401
 

@@ -14,7 +14,7 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 from benchmarks.receiver import Received, Receiver, Reply
-from django_tenantqueue.contrib.api.tokens import create_token
+from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.models import Job, TenantQueue
 from tests.contrib.http.test_process import SETTINGS
 from tests.process.workers import Workers, wait_until
@@ -37,7 +37,7 @@ def has_modules() -> bool:
 def fireworq(transactional_db: None, live_server: LiveServer) -> str:
     """Return the base URL that a client of Fireworq is given: tenant and token stand in it."""
     scopes = ("read", "submit", "http", "tune")
-    _, token = create_token("a program", tenant=TENANT, scopes=scopes)
+    _, token = make_token("a program", tenant=TENANT, scopes=scopes)
     return f"http://{quote(TENANT, safe='')}:{token}@{urlsplit(live_server.url).netloc}/fireworq"
 
 

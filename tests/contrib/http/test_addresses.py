@@ -13,7 +13,8 @@ from django_tenantqueue.conf import read_settings
 from django_tenantqueue.contrib.http import http_job
 from django_tenantqueue.contrib.http.addresses import is_public, read_address, read_hosts
 from django_tenantqueue.contrib.http.client import Client
-from django_tenantqueue.exceptions import AddressRefused, InvalidOption
+from django_tenantqueue.contrib.http.exceptions import HttpAddressRefused
+from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.models import Job
 from django_tenantqueue.testing import run_pending
 
@@ -91,7 +92,7 @@ def test_addresses_that_are_not_public_are_refused(endpoint: Endpoint, settings:
 
     jobs = [Job.objects.get(pk=job_id) for job_id in ids]
     said = {host: error_of(job)[:2] for host, job in zip(REFUSED, jobs, strict=True)}
-    assert said == dict.fromkeys(REFUSED, ("error", "AddressRefused"))
+    assert said == dict.fromkeys(REFUSED, ("error", "HttpAddressRefused"))
     for job in jobs:
         message = error_of(job)[2]
         assert "which is not public" in message or "no address in its usual form" in message
@@ -108,7 +109,7 @@ def test_name_is_refused_when_one_of_its_addresses_is_not_listed(
         endpoint.send(url=f"{endpoint.url}".replace("127.0.0.1", "hooks.example"))
     )
 
-    assert (state, kind) == ("error", "AddressRefused")
+    assert (state, kind) == ("error", "HttpAddressRefused")
     assert "the host 'hooks.example' has the address " in message
     assert endpoint.received == []
 
@@ -135,7 +136,7 @@ def test_unknown_name_is_retried(endpoint: Endpoint, monkeypatch: pytest.MonkeyP
 
     state, kind, message = error_of(endpoint.send(url="http://gone.example/"))
 
-    assert (state, kind) == ("scheduled", "RequestFailed")
+    assert (state, kind) == ("scheduled", "HttpJobFailed")
     assert message == "http://gone.example/: the name of its host cannot be resolved"
 
 
@@ -150,7 +151,7 @@ def test_name_that_dns_cannot_have_is_unknown(endpoint: Endpoint, host: str):
 def test_host_that_no_entry_names_is_refused(endpoint: Endpoint, host: str):
     state, kind, message = error_of(endpoint.send(url=f"http://{host}/"))
 
-    assert (state, kind) == ("error", "AddressRefused")
+    assert (state, kind) == ("error", "HttpAddressRefused")
     assert f"the host {host!r} may not be called" in message
 
 
@@ -164,8 +165,8 @@ NO_URLS = ("ftp://127.0.0.1/", "http://u:p@127.0.0.1/", "http://[/", "http://[v1
 @pytest.mark.parametrize(
     ("status", "location", "kind"),
     [
-        *((307, location, "AddressRefused") for location in REFUSED_LOCATIONS),
-        *((308, location, "RequestRejected") for location in NO_URLS),
+        *((307, location, "HttpAddressRefused") for location in REFUSED_LOCATIONS),
+        *((308, location, "HttpJobRejected") for location in NO_URLS),
     ],
 )
 def test_redirect_to_a_refused_address_is_refused(
@@ -232,7 +233,7 @@ def test_listed_network_allows_its_addresses_alone():
     hosts = read_hosts(("*", "10.1.0.0/16"))
 
     hosts.check("10.1.2.3")
-    with pytest.raises(AddressRefused):
+    with pytest.raises(HttpAddressRefused):
         hosts.check("10.2.0.1")
 
 
@@ -247,7 +248,7 @@ def test_host_that_cannot_be_one_is_refused(endpoint: Endpoint):
 
     assert (state, kind, message) == (
         "error",
-        "RequestRejected",
+        "HttpJobRejected",
         "the url is none that can be called",
     )
 
@@ -262,7 +263,7 @@ def test_kept_connection_is_not_used_by_those_who_may_not_make_it(
         client = Client()
         try:
             await client.post(url, b"1", {}, read_hosts(("*.example", "127.0.0.1")), 5)
-            with pytest.raises(AddressRefused):
+            with pytest.raises(HttpAddressRefused):
                 await client.post(url, b"2", {}, read_hosts(("*.example",)), 5)
         finally:
             await client.close()

@@ -240,7 +240,7 @@ def test_other_status_is_retried(endpoint: Endpoint, status: int):
     job = endpoint.send(url=endpoint.url + "?token=hunter2")
 
     state, kind, message = error_of(job)
-    assert (state, kind, job.attempt) == ("scheduled", "RequestFailed", 1)
+    assert (state, kind, job.attempt) == ("scheduled", "HttpJobFailed", 1)
     assert f"/hook answered {status}" in message
     assert "not now" in message
     assert "hunter2" not in str(job.errors)
@@ -252,7 +252,7 @@ def test_status_that_is_permanent_ends_the_job(endpoint: Endpoint, settings: Any
 
     state, kind, message = error_of(endpoint.send())
 
-    assert (state, kind) == ("error", "RequestRejected")
+    assert (state, kind) == ("error", "HttpJobRejected")
     assert message.endswith("/hook answered 404 Not Found: what?")
 
 
@@ -382,7 +382,7 @@ def test_missing_answer_is_retried(endpoint: Endpoint, reply: Reply, arguments: 
 
     state, kind, text = error_of(endpoint.send(**arguments))
 
-    assert (state, kind) == ("scheduled", "RequestFailed")
+    assert (state, kind) == ("scheduled", "HttpJobFailed")
     assert text.endswith(f"/hook: {message}")
 
 
@@ -397,7 +397,7 @@ def test_missing_answer_is_retried(endpoint: Endpoint, reply: Reply, arguments: 
 def test_missing_connection_is_retried(endpoint: Endpoint, made: Any, said: str):
     state, kind, text = error_of(endpoint.send(url=made(endpoint.url)))
 
-    assert (state, kind) == ("scheduled", "RequestFailed")
+    assert (state, kind) == ("scheduled", "HttpJobFailed")
     assert said in text
 
 
@@ -427,7 +427,7 @@ def test_connection_that_takes_too_long_is_retried(
 
     state, kind, text = error_of(endpoint.send(url="http://slow.example/hook"))
 
-    assert (state, kind) == ("scheduled", "RequestFailed")
+    assert (state, kind) == ("scheduled", "HttpJobFailed")
     assert text == "http://slow.example/hook: no connection within 0.05 s"
 
 

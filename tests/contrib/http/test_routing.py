@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from django_tenantqueue.contrib.routing.services import set_routing
+from django_tenantqueue.contrib.routing.control import make_routing
 from django_tenantqueue.models import Job
 from django_tenantqueue.testing import run_pending
 from tests.contrib.http.conftest import Endpoint
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 def test_it_is_routed_like_other_jobs(endpoint: Endpoint) -> None:
     make_queue("acme", "callbacks")
-    set_routing(POST_END, "callbacks", tenant="acme")
+    make_routing(POST_END, "callbacks", tenant="acme")
 
     noop.using(tenant="acme", callback_url=endpoint.url).delay()
     run_pending()

@@ -115,7 +115,7 @@ def prometheus(
     add.using(tenant="acme").enqueue_many(range(20))
     fail.using(max_attempts=1).enqueue_many(["no such file"] * 5)
     fail.using(max_attempts=2).delay()
-    workers.run("--burst", "--processes=1")
+    workers.run("--until-empty", "--processes=1")
     noop.using(tenant="acme", queue="paused").delay()
     noop.using(session="one").delay()
     noop.using(session="one").delay()

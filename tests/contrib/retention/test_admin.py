@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from django_tenantqueue.contrib.retention.models import RetentionRule
-from django_tenantqueue.contrib.retention.operations import make_rule
+from django_tenantqueue.contrib.retention.control import make_retention_rule
 from django_tenantqueue.models import Job
 from tests.admin.conftest import text_of, url_of
 from tests.admin.forms import form_values
@@ -62,7 +62,7 @@ def test_operator_is_told_what_is_wrong_with_a_new_rule(
 
 
 def test_second_rule_for_the_same_jobs_is_refused(admin_client: Client) -> None:
-    make_rule(tenant="acme", keep_days=9)
+    make_retention_rule(tenant="acme", keep_days=9)
 
     assert "already exists" in add(admin_client, tenant="acme", keep_days="8")
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from django_tenantqueue.contrib.retention.operations import make_rule
+from django_tenantqueue.contrib.retention.control import make_retention_rule
 from django_tenantqueue.contrib.retention.pruning import Pruner
 from django_tenantqueue.models import Job
 from tests.factories import make_job, make_queue
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_pruning_passes_over_a_job_that_an_operator_is_bringing_back(open_connection):
-    make_rule(keep_days=1)
+    make_retention_rule(keep_days=1)
     queue = make_queue()
     held = make_job(queue, state="error")
     make_job(queue, state="error")

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from django_tenantqueue.contrib.retention.operations import make_rule
+from django_tenantqueue.contrib.retention.control import make_retention_rule
 from django_tenantqueue.models import Duty, Job
 from django_tenantqueue.operations import history
 from tests.factories import make_jobs
@@ -41,7 +41,7 @@ def test_old_jobs_go_and_others_stay_when_the_leader_is_killed(
     for _ in range(OLD // 1000):  # of both tenants on each page
         make_jobs(ours, 1000, **columns)
         make_jobs(theirs, 100, **columns)
-    make_rule(tenant="acme", keep_days=1)
+    make_retention_rule(tenant="acme", keep_days=1)
     old = Job.objects.finished().filter(queue=ours, finished_at__lte=ended_at)
 
     first = workers.start("--threads=2")

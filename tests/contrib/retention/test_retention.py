@@ -14,10 +14,11 @@ from django.utils import timezone
 from django_tenantqueue.contrib.retention import pruning
 from django_tenantqueue.contrib.retention import rules as retention
 from django_tenantqueue.contrib.retention.models import RetentionRule
-from django_tenantqueue.contrib.retention.operations import delete_rules, make_rule, tune_rule
+from django_tenantqueue.contrib.retention.operations import delete_rules, tune_rule
+from django_tenantqueue.contrib.retention.control import make_retention_rule
 from django_tenantqueue.contrib.retention.pruning import Pruner
 from django_tenantqueue.contrib.retention.rules import Rule, Rules
-from django_tenantqueue.exceptions import InvalidOption, Permanent, TransitionRefused
+from django_tenantqueue.exceptions import InvalidOption, Permanent, InvalidState
 from django_tenantqueue.models import Change, ConcurrentJobMonitor, Job, MonitorAddition
 from django_tenantqueue.operations import control, history, maintain
 from django_tenantqueue.operations.again import enqueue_again
@@ -79,7 +80,7 @@ def left(*ids: int) -> list[int]:
 
 
 def test_jobs_are_deleted_when_they_are_older_than_their_rule():
-    make_rule(keep_days=7)
+    make_retention_rule(keep_days=7)
     old, young = ended(days=8), ended(days=6)
     waiting = make_job()
 
@@ -91,7 +92,7 @@ def test_jobs_are_deleted_when_they_are_older_than_their_rule():
 
 @pytest.mark.parametrize("tenant", ["acme", 'O\'Neill "%s" {x} *', "a/b\\c", "<b>", "客户"])
 def test_only_one_tenant_is_pruned_when_the_rule_names_it(tenant: str):
-    make_rule(tenant=tenant, keep_days=5)
+    make_retention_rule(tenant=tenant, keep_days=5)
     own, other = ended(make_queue(tenant)), ended(make_queue(f"{tenant}x"))
 
     prune()
@@ -148,7 +149,7 @@ def test_no_month_is_dropped_whole_when_a_rule_keeps_a_tenant_for_longer(setting
     settings.TENANTQUEUE = {"HISTORY_KEEP_MONTHS": 1}
     old = ago(100).date().replace(day=1)
     assert old in [leaf.month for leaf in dropped_whole("default", NOW)]
-    make_rule(tenant="acme", keep_days=3650)
+    make_retention_rule(tenant="acme", keep_days=3650)
     kept, other = ended(make_queue("acme"), days=100), ended(days=100)
 
     assert dropped_whole("default", NOW) == []
@@ -159,8 +160,8 @@ def test_no_month_is_dropped_whole_when_a_rule_keeps_a_tenant_for_longer(setting
 
 
 def test_month_is_dropped_whole_when_every_rule_has_passed():
-    make_rule(keep_days=30)
-    make_rule(tenant="acme", keep_days=60)
+    make_retention_rule(keep_days=30)
+    make_retention_rule(tenant="acme", keep_days=60)
     gone = ended(make_queue("acme"), days=100)
     month = ago(100).date().replace(day=1)
 
@@ -170,7 +171,7 @@ def test_month_is_dropped_whole_when_every_rule_has_passed():
 
 
 def test_month_is_not_dropped_when_it_has_details_of_an_unfinished_monitor():
-    make_rule(keep_days=30)
+    make_retention_rule(keep_days=30)
     queue = make_queue()
     monitor = start([noop.call()], parallel=1, keep_open=True)
     MonitorAddition.objects.filter(monitor=monitor).update(details=4)
@@ -194,8 +195,8 @@ def test_month_is_not_dropped_when_it_has_details_of_an_unfinished_monitor():
 
 
 def test_jobs_in_the_default_leaf_get_their_month_and_are_pruned():
-    make_rule(keep_days=300)
-    make_rule(tenant="acme", keep_days=3650)
+    make_retention_rule(keep_days=300)
+    make_retention_rule(tenant="acme", keep_days=3650)
     queue = make_queue("acme")
     month = ago(400).date().replace(day=1)
     with connection.cursor() as cursor:
@@ -216,7 +217,7 @@ def test_jobs_in_the_default_leaf_get_their_month_and_are_pruned():
 
 
 def test_values_are_removed_when_they_are_older_than_their_days():
-    make_rule(arguments_days=3, results_days=3, errors_days=3, keep_days=60)
+    make_retention_rule(arguments_days=3, results_days=3, errors_days=3, keep_days=60)
     behind = [{"on": "success", "name": "send", "args": {"args": ["eve"]}}]
     old = ended(days=4, state="error", errors=FAILED, follow_ups=behind)
     young = ended(days=2, state="error", errors=FAILED, follow_ups=behind)
@@ -242,7 +243,7 @@ def test_values_are_removed_when_they_are_older_than_their_days():
 
 
 def test_arguments_stay_when_there_are_none_to_remove():
-    make_rule(arguments_days=3)
+    make_retention_rule(arguments_days=3)
     old = ended(args={"args": []}, result=None)
 
     assert prune().removed.total() == 0
@@ -250,7 +251,7 @@ def test_arguments_stay_when_there_are_none_to_remove():
 
 
 def test_mark_of_a_secret_stays_when_the_arguments_are_removed():
-    make_rule(arguments_days=3)
+    make_retention_rule(arguments_days=3)
     old = ended(args={"args": ["x"], "secret": True})
 
     prune()
@@ -259,7 +260,7 @@ def test_mark_of_a_secret_stays_when_the_arguments_are_removed():
 
 
 def test_errors_of_another_shape_are_removed_when_raw_sql_has_stored_them():
-    make_rule(errors_days=3)
+    make_retention_rule(errors_days=3)
     odd, scalar = ended(errors={"x": 1}, state="error"), ended(errors=["x"], state="error")
 
     prune()
@@ -269,7 +270,7 @@ def test_errors_of_another_shape_are_removed_when_raw_sql_has_stored_them():
 
 
 def test_status_says_so_when_the_result_was_removed():
-    make_rule(results_days=3)
+    make_retention_rule(results_days=3)
     job = Job.objects.get(pk=ended())
     prune()
     job = Job.objects.get(pk=job.pk)
@@ -280,14 +281,14 @@ def test_status_says_so_when_the_result_was_removed():
 
 
 def test_retry_is_refused_when_the_arguments_were_removed():
-    make_rule(arguments_days=3)
+    make_retention_rule(arguments_days=3)
     job_id, other = ended(state="error", name=noop.name), ended(state="error", days=1)
     prune()
     job = Job.objects.get(pk=job_id)
 
     assert control.retry([job_id]) == []
     assert control.find_without_arguments([job_id, other]) == [job_id]
-    with pytest.raises(TransitionRefused, match="were removed by a rule of retention"):
+    with pytest.raises(InvalidState, match="were removed by a rule of retention"):
         enqueue_again(job, (), {})
     done = ACTIONS["retry"].act("default", [job], {})
     assert done.left == {"arguments_removed": 1}
@@ -306,7 +307,7 @@ def test_run_ends_in_error_when_raw_sql_brings_a_job_without_arguments_back():
 
 
 def test_jobs_of_a_monitor_stay_when_it_has_not_ended():
-    make_rule(keep_days=3)
+    make_retention_rule(keep_days=3)
     queue = make_queue()
     anchor = make_job(queue)
     monitor = ConcurrentJobMonitor.objects.create(
@@ -324,8 +325,8 @@ def test_jobs_of_a_monitor_stay_when_it_has_not_ended():
 
 def test_month_is_read_again_when_jobs_in_it_were_left(monkeypatch):
     monkeypatch.setattr(pruning, "PASS_SECONDS", 0.0)
-    make_rule(keep_days=3)
-    make_rule(tenant="other", keep_days=3650)  # no month is dropped whole
+    make_retention_rule(keep_days=3)
+    make_retention_rule(tenant="other", keep_days=3650)  # no month is dropped whole
     queue = make_queue()
     anchor = make_job(queue)
     monitor = ConcurrentJobMonitor.objects.create(
@@ -350,7 +351,7 @@ def test_month_is_read_again_when_jobs_in_it_were_left(monkeypatch):
 
 
 def test_job_stays_when_it_has_come_back_and_ended_again_since_it_was_read(monkeypatch):
-    make_rule(keep_days=3)
+    make_retention_rule(keep_days=3)
     job_id = ended(state="error")
     read = Pruner._read_jobs
 
@@ -371,7 +372,7 @@ def test_job_stays_when_it_has_come_back_and_ended_again_since_it_was_read(monke
 
 def test_next_step_follows_the_rules_when_they_change_in_the_middle_of_a_pass(monkeypatch):
     monkeypatch.setattr(pruning, "PAGES", 1)
-    row = make_rule(keep_days=3)
+    row = make_retention_rule(keep_days=3)
     ids = make_jobs(make_queue(), 100, state="success", finished_at=ago(10))
     pruner = Pruner()
     pruner.begin("default", NOW)
@@ -388,7 +389,7 @@ def test_next_step_follows_the_rules_when_they_change_in_the_middle_of_a_pass(mo
 def test_pass_is_due_when_rules_change_or_time_has_passed(monkeypatch):
     pruner = Pruner()
     assert not pruner.begin("default", NOW)
-    row = make_rule(keep_days=10)
+    row = make_retention_rule(keep_days=10)
     ended(days=10.5)
     assert pruner.begin("default", NOW)
     while pruner.place is not None:
@@ -408,7 +409,7 @@ def test_pass_is_due_when_rules_change_or_time_has_passed(monkeypatch):
 
 
 def test_dry_run_tells_and_changes_nothing():
-    row = make_rule(keep_days=9, arguments_days=1)
+    row = make_retention_rule(keep_days=9, arguments_days=1)
     old, young = ended(), ended(days=3)
 
     pruner = prune(dry_run=True)
@@ -434,20 +435,20 @@ def test_dry_run_tells_and_changes_nothing():
 )
 def test_rule_is_refused_when_it_says_nothing_that_can_be_done(columns: Any):
     with pytest.raises(ValidationError):
-        make_rule(**columns)
+        make_retention_rule(**columns)
 
 
 def test_second_rule_for_the_same_jobs_is_refused():
-    make_rule(tenant="acme", keep_days=1)
+    make_retention_rule(tenant="acme", keep_days=1)
 
     with pytest.raises(ValidationError):
-        make_rule(tenant="acme", keep_days=2)
+        make_retention_rule(tenant="acme", keep_days=2)
     with pytest.raises(InvalidOption, match="cannot be tuned"):
-        make_rule(forever=1)
+        make_retention_rule(forever=1)
 
 
 def test_changes_of_rules_are_recorded():
-    row = make_rule(tenant="acme", keep_days=1)
+    row = make_retention_rule(tenant="acme", keep_days=1)
     tune_rule(row.pk, keep_days=2)
     delete_rules([row.pk])
 
@@ -464,7 +465,7 @@ def test_setting_alone_keeps_whole_months():
 
 
 def test_queues_of_other_tenants_are_not_read_when_every_rule_names_a_tenant(monkeypatch):
-    make_rule(tenant="acme", keep_days=3)
+    make_retention_rule(tenant="acme", keep_days=3)
     own, other = ended(make_queue("acme")), ended(make_queue("other"))
     found: list[int] = []
     read = Pruner._read_jobs
@@ -478,14 +479,14 @@ def test_queues_of_other_tenants_are_not_read_when_every_rule_names_a_tenant(mon
     prune()
     assert found == [own]
 
-    make_rule(state="error", keep_days=3)
+    make_retention_rule(state="error", keep_days=3)
     prune()
     assert found == [own, other]
 
 
 def test_all_queues_are_read_when_those_of_the_rules_are_many(monkeypatch):
     monkeypatch.setattr(pruning, "VISITED", 1)
-    make_rule(tenant="acme", keep_days=3)
+    make_retention_rule(tenant="acme", keep_days=3)
     queues = [make_queue("acme", name) for name in ("a", "b")]
     ids = [ended(queue) for queue in (*queues, make_queue("other"))]
 
@@ -496,14 +497,14 @@ def test_all_queues_are_read_when_those_of_the_rules_are_many(monkeypatch):
 
 def test_rule_that_is_added_in_the_middle_of_a_pass_is_followed_for_all_queues(monkeypatch):
     monkeypatch.setattr(pruning, "PAGES", 1)
-    make_rule(tenant="acme", keep_days=3)
+    make_retention_rule(tenant="acme", keep_days=3)
     ended(make_queue("acme"))
     ids = make_jobs(make_queue("other"), 100, state="success", finished_at=ago(10))
     pruner = Pruner()
     pruner.begin("default", NOW)
     pruner.step("default", NOW)
 
-    make_rule(keep_days=3)
+    make_retention_rule(keep_days=3)
     while pruner.place is not None:
         pruner.step("default", NOW)
 
@@ -511,7 +512,7 @@ def test_rule_that_is_added_in_the_middle_of_a_pass_is_followed_for_all_queues(m
 
 
 def test_pass_is_not_begun_for_a_tenant_without_queues():
-    make_rule(tenant="acme", keep_days=3)
+    make_retention_rule(tenant="acme", keep_days=3)
     ended(make_queue("other"))
 
     assert not Pruner().begin("default", NOW)

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from django_tenantqueue.contrib.routing.models import Routing
-from django_tenantqueue.contrib.routing.services import set_routing
+from django_tenantqueue.contrib.routing.control import make_routing
 from django_tenantqueue.features import Problem
 from django_tenantqueue.status.fleet_report import read_report
 from tests.admin.conftest import text_of, url_of
@@ -60,7 +60,7 @@ def test_operator_is_told_what_is_wrong_with_a_new_routing(
 ) -> None:
     make_queue("acme", "heavy")
     make_queue("acme", "old", retired=True)
-    set_routing("taken", "heavy")
+    make_routing("taken", "heavy")
 
     assert said in add(admin_client, **values)
     assert Routing.objects.count() == 1
@@ -68,12 +68,12 @@ def test_operator_is_told_what_is_wrong_with_a_new_routing(
 
 def test_list_refuses_a_missing_queue_and_shows_conflicts(admin_client: Client) -> None:
     make_queue("acme", "heavy")
-    row = set_routing("x", "default", tenant="acme")
+    row = make_routing("x", "default", tenant="acme")
     shown = form_values(admin_client.get(LIST), "form-0-queue")
 
     wrong = admin_client.post(LIST, {**shown, "form-0-queue": "hevy", "_save": "Save"})
     assert "has no queue &#x27;hevy&#x27;" in wrong.content.decode()
-    set_routing("x", "heavy", tenant="acme")
+    make_routing("x", "heavy", tenant="acme")
     late = admin_client.post(LIST, {**shown, "form-0-queue": "admin", "_save": "Save"})
     assert "meanwhile another operator set it to heavy" in text_of(late)
     assert Routing.objects.get(pk=row.pk).queue == "heavy"
@@ -81,10 +81,10 @@ def test_list_refuses_a_missing_queue_and_shows_conflicts(admin_client: Client) 
 
 def test_page_shows_a_conflict(admin_client: Client) -> None:
     make_queue("acme", "heavy")
-    row = set_routing("x", "default", tenant="acme")
+    row = make_routing("x", "default", tenant="acme")
     page = url_of("routing", "change", row.pk)
     shown = form_values(admin_client.get(page), "queue")
-    set_routing("x", "heavy", tenant="acme")
+    make_routing("x", "heavy", tenant="acme")
 
     late = admin_client.post(page, {**shown, "queue": "admin", "_save": "Save"})
 
@@ -99,8 +99,8 @@ def test_empty_list_says_what_a_routing_is_for(admin_client: Client) -> None:
 
 def test_routing_to_a_retired_queue_is_a_problem(admin_client: Client) -> None:
     queue = make_queue("acme", "heavy")
-    set_routing("x", "heavy", tenant="acme")
-    set_routing("y", "heavy")
+    make_routing("x", "heavy", tenant="acme")
+    make_routing("y", "heavy")
     assert problems() == []
 
     queue.retired = True

@@ -10,16 +10,12 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, transaction
 from django.test import override_settings
 
-from django_tenantqueue import ConcurrentJobMonitor, delay, task
+from django_tenantqueue import ConcurrentJobMonitor, delayed, task
 from django_tenantqueue.contrib.routing import services as routing
 from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.contrib.routing.routes import Routes
-from django_tenantqueue.contrib.routing.services import (
-    list_routings,
-    remove_routing,
-    set_routing,
-    tune_routing,
-)
+from django_tenantqueue.contrib.routing.services import delete_routings, list_routings, tune_routing
+from django_tenantqueue.contrib.routing.control import make_routing
 from django_tenantqueue.exceptions import InvalidOption, QueueRetired, UnknownQueue
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations.again import enqueue_again
@@ -126,7 +122,7 @@ def test_call_of_a_method_is_routed_by_its_name() -> None:
     route(plain.name, "methods")
 
     assert report.delay(tenant="acme").execute("pdf").queue.name == "methods"
-    assert delay(report, tenant="acme", queue="mine").execute("pdf").queue.name == "mine"
+    assert delayed(report, tenant="acme", queue="mine").execute("pdf").queue.name == "mine"
 
 
 def test_job_that_is_enqueued_again_keeps_its_queue() -> None:
@@ -140,16 +136,16 @@ def test_routing_is_set_changed_listed_and_removed() -> None:
     make_queue("acme", "heavy")
     make_queue("acme", "heavier")
 
-    first = set_routing("tests.*", "heavy", tenant="acme")
+    first = make_routing("tests.*", "heavy", tenant="acme")
     assert queue_of() == "heavy"
-    second = set_routing("tests.*", "heavier", tenant="acme")
+    second = make_routing("tests.*", "heavier", tenant="acme")
 
     assert first.pk == second.pk
     assert queue_of() == "heavier"
     assert [row.queue for row in list_routings(tenant="acme")] == ["heavier"]
     assert list_routings(tenant="") == []
-    assert remove_routing("tests.*", tenant="acme")
-    assert not remove_routing("tests.*", tenant="acme")
+    assert delete_routings(second) == [second.pk]
+    assert delete_routings(second) == []
     assert queue_of() == "declared"
     assert made_changes() == [
         ("add", {}, {"pattern": "tests.*", "queue": "heavy"}),
@@ -162,11 +158,11 @@ def test_routing_to_a_missing_queue_is_refused() -> None:
     make_queue("globex", "heavy")
 
     with pytest.raises(UnknownQueue, match=r"tenant 'acme' has no queue 'heavy', so no job can"):
-        set_routing("tests.*", "heavy", tenant="acme")
+        make_routing("tests.*", "heavy", tenant="acme")
     with pytest.raises(UnknownQueue, match=r"there is no queue 'hevy'.*Did you mean 'heavy'"):
-        set_routing("tests.*", "hevy")
+        make_routing("tests.*", "hevy")
     assert not Routing.objects.exists()
-    row = set_routing("tests.*", "heavy")
+    row = make_routing("tests.*", "heavy")
     with pytest.raises(UnknownQueue):
         tune_routing(row.pk, queue="hevy")
     assert Routing.objects.get().queue == "heavy"
@@ -176,16 +172,16 @@ def test_routing_to_a_retired_queue_is_refused() -> None:
     make_queue("acme", "heavy", retired=True)
 
     with pytest.raises(QueueRetired, match="is retired and takes no new jobs: reopen it"):
-        set_routing("tests.*", "heavy", tenant="acme")
+        make_routing("tests.*", "heavy", tenant="acme")
     with pytest.raises(UnknownQueue):
-        set_routing("tests.*", "heavy")
+        make_routing("tests.*", "heavy")
 
 
 @override_settings(TENANTQUEUE={"DECLARED_QUEUES": ["region-*"]})
 @pytest.mark.parametrize("queue", ["default", "declared", "region-eu"])
 @pytest.mark.parametrize("tenant", ["", "acme"])
 def test_queue_that_is_declared_may_be_made_at_its_first_use(queue: str, tenant: str) -> None:
-    set_routing("tests.*", queue, tenant=tenant)
+    make_routing("tests.*", queue, tenant=tenant)
 
     assert queue_of() == queue
 
@@ -195,8 +191,8 @@ def test_routing_of_every_tenant_is_refused_when_strict_settings_would_not_make_
     make_queue("acme", "heavy")
 
     with pytest.raises(UnknownQueue):
-        set_routing("tests.*", "heavy")
-    set_routing("tests.*", "heavy", tenant="acme")
+        make_routing("tests.*", "heavy")
+    make_routing("tests.*", "heavy", tenant="acme")
     assert queue_of() == "heavy"
 
 
@@ -205,7 +201,7 @@ def test_routing_of_every_tenant_is_refused_when_strict_settings_would_not_make_
 )
 def test_bad_names_are_refused(pattern: str, tenant: str) -> None:
     with pytest.raises(ValidationError):
-        set_routing(pattern, "default", tenant=tenant)
+        make_routing(pattern, "default", tenant=tenant)
 
 
 def test_only_the_queue_is_tuned() -> None:

@@ -11,11 +11,13 @@ from django.db import connection, transaction
 from django.db.utils import IntegrityError
 from django.test.utils import CaptureQueriesContext
 
+from django_tenantqueue import TaskHooks
 from django_tenantqueue.calls.arguments import Placeholder
 from django_tenantqueue.contrib.schedules import firing
 from django_tenantqueue.contrib.schedules.firing import fire_schedules, seconds_to_next_schedule
 from django_tenantqueue.contrib.schedules.models import Schedule, ScheduleQuerySet
-from django_tenantqueue.contrib.schedules.services import make_schedule, tune_schedule
+from django_tenantqueue.contrib.schedules.services import tune_schedule
+from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.models import Job, TenantQueue
 from django_tenantqueue.operations.room import forget_rooms
 from django_tenantqueue.testing import run_pending, travel
@@ -273,12 +275,11 @@ def test_tick_is_made_up_for_when_the_cause_of_a_failure_is_gone() -> None:
 
 
 def test_hook_that_raises_leaves_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Hooks:
-        @staticmethod
-        def enqueue(job: Job) -> None:
+    class Hooks(TaskHooks):
+        def enqueue(self, job: Job) -> None:
             raise RuntimeError("no")
 
-    monkeypatch.setattr(noop, "hooks", Hooks)
+    monkeypatch.setattr(noop, "hooks", Hooks())
     row = scheduled()
 
     fire(NOON)

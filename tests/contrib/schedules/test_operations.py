@@ -18,10 +18,10 @@ from django_tenantqueue.contrib.schedules.services import (
     delete_schedules,
     disable_schedules,
     enable_schedules,
-    make_schedule,
     run_schedules,
     tune_schedule,
 )
+from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, QueueFull, UnknownTask
 from django_tenantqueue.models import Change, Job
 from django_tenantqueue.testing import run_pending
@@ -131,10 +131,10 @@ def test_schedules_are_disabled_and_enabled() -> None:
     rows = [make_schedule(f"s{n}", noop, "0 3 * * *") for n in range(2)]
     ids = [row.pk for row in rows]
 
-    assert disable_schedules(ids) == 2
-    assert disable_schedules(ids) == 0
+    assert disable_schedules(ids) == ids
+    assert disable_schedules(ids) == []
     assert not Schedule.objects.filter(enabled=True).exists()
-    assert enable_schedules(ids) == 2
+    assert enable_schedules(ids) == ids
     assert [entry[0] for entry in made_changes()[2:]] == ["disable", "enable"]
 
 
@@ -169,7 +169,7 @@ def test_jobs_stay_when_their_schedule_is_deleted() -> None:
     row = make_schedule("nightly", noop, "0 3 * * *")
     run_schedules([row.pk])
 
-    assert delete_schedules([row.pk]) == 1
+    assert delete_schedules([row.pk]) == [row.pk]
 
     assert Job.objects.count() == 1
     assert made_changes()[-1][0] == "delete"
@@ -302,7 +302,7 @@ def test_schedule_of_an_unknown_task_goes_with_the_command_alone(own_tasks: dict
     del own_tasks["tests.nightly"]
     assert sync_schedules("default") == Synced(0, 0, 0)
 
-    call_command("syncschedules")
+    call_command("tenantqueue", "schedules", "sync")
 
     assert Schedule.objects.get().source == "removed"
 

@@ -77,7 +77,7 @@ def test_no_start_is_counted_when_a_claim_is_given_back_or_its_job_has_expired(l
     make_jobs(queue, 2)
     unknown, expired = loop.take(2)
     loop.claim_loop.report(unknown, Outcome(give_back=60.0))
-    ended = Finished(expired.id, expired.claimed.claim_seq, "cancelled", None)
+    ended = Finished(expired.id, expired._claimed.claim_seq, "cancelled", None)
     loop.claim_loop.report(expired, Outcome(finished=ended))
 
     store(loop)

@@ -74,8 +74,8 @@ def test_interruption_that_hits_a_destructor_is_repeated(claimed_job, monkeypatc
 
     while outcome is None:
         assert time.monotonic() < end
-        if running.started and not running.interrupted:
-            running.interrupted = True
+        if running._started and not running._interrupted:
+            running._interrupted = True
             executor.interrupt(running, error)
         with suppress(queue.Empty):
             outcome = reports.get(timeout=0.001)
@@ -125,8 +125,8 @@ def test_run_ends_with_its_interruption_wherever_it_hits(
         while sum(found.values()) < JOBS:
             assert time.monotonic() < end
             for age, running in under_way:
-                if running.started and not running.interrupted and running.age_seconds > age:
-                    running.interrupted = True
+                if running._started and not running._interrupted and running.age_seconds > age:
+                    running._interrupted = True
                     running.cancel_requested = error is Cancelled
                     executor.interrupt(running, error)
             try:
@@ -255,7 +255,7 @@ def test_hidden_interruption_is_found(claimed_job):
     hidden.__context__.__context__ = TimeLimitExceeded("it ran too long")
 
     assert interruption_of(running, hidden) is hidden
-    running.interrupted = True
+    running._interrupted = True
     assert isinstance(interruption_of(running, hidden), TimeLimitExceeded)
     assert isinstance(interruption_of(running, DatabaseError("alone")), TimeLimitExceeded)
     running.cancel_requested = True

@@ -1,0 +1,91 @@
+"""manage.py tenantqueue routing"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from django_tenantqueue.management.database import jobs_database
+from django_tenantqueue.management.subcommand import Subcommand
+
+from ... import services
+from ...models import Routing
+
+COLUMNS = ("id", "tenant", "pattern", "queue")
+"""What JSON tells of each routing."""
+PATTERN = "the name of a task or a category; * stands for any text"
+
+
+class RoutingSubcommand(Subcommand):
+    """Prints routings."""
+
+    def _print(self, rows: list[Routing], options: dict[str, Any]) -> None:
+        if options["format"] == "json":
+            found = [{name: getattr(row, name) for name in COLUMNS} for row in rows]
+            self.print_json({"routings": found})
+            return
+        for row in rows:
+            self.stdout.write(f"{row.tenant or '(every tenant)'}  {row.pattern} → {row.queue}")
+
+
+class ListRoutings(RoutingSubcommand):
+    """Prints the routings that there are."""
+
+    help = "List the routings: which queue takes new jobs of a task or a category."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        parser.add_argument("--tenant", help="only those of this tenant")
+        self.add_format(parser)
+        self.add_database(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Print a line for each routing."""
+        using = jobs_database(options["database"])
+        self._print(services.list_routings(tenant=options["tenant"], using=using), options)
+
+
+class SetRouting(RoutingSubcommand):
+    """Sets a routing, and prints it."""
+
+    help = "Choose the queue that takes new jobs of a task or a category."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments and options."""
+        add = parser.add_argument
+        add("pattern", metavar="PATTERN", help=PATTERN)
+        add("routed_to", metavar="QUEUE", help="the queue of new jobs of that name")
+        add("--tenant", help="of this tenant; the default is every tenant")
+        self.add_format(parser)
+        self.add_database(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Set it."""
+        using, tenant = jobs_database(options["database"]), options["tenant"] or ""
+        pattern, queue = options["pattern"], options["routed_to"]
+        row = services.make_routing(pattern, queue, tenant=tenant, using=using)
+        self._print([row], options)
+
+
+class RemoveRouting(Subcommand):
+    """Removes a routing."""
+
+    help = "Remove a routing of a task or a category."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments and options."""
+        add = parser.add_argument
+        add("pattern", metavar="PATTERN", help=PATTERN)
+        add("--tenant", help="of this tenant; the default is every tenant")
+        self.add_database(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Remove it, and say so."""
+        using, tenant = jobs_database(options["database"]), options["tenant"]
+        pattern = options["pattern"]
+        rows = Routing.objects.using(using).filter(tenant=tenant or "", pattern=pattern)
+        if not services.delete_routings(rows, using=using):
+            raise CommandError(f"there is no routing of {pattern!r} for tenant {tenant!r}")
+        self.stdout.write(f"the routing of {pattern!r} was removed")

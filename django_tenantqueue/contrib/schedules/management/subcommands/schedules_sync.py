@@ -1,0 +1,30 @@
+"""manage.py tenantqueue schedules sync"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from django_tenantqueue.management.database import jobs_database
+from django_tenantqueue.management.subcommand import Subcommand
+
+from ...declared import sync_schedules
+
+
+class SyncSchedules(Subcommand):
+    """Brings the schedules of the code up to date, those of removed tasks included."""
+
+    help = "Write the schedules that the code declares, and disable those that it dropped."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        self.add_database(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Compare, write, and say what was done."""
+        using = jobs_database(options["database"])
+        done = sync_schedules(using, whole=True)
+        self.stdout.write(
+            f"{done.added} schedules added, {done.changed} changed, {done.removed} disabled since "
+            "the code no longer declares them"
+        )

@@ -1,0 +1,483 @@
+"""What operators and code change: jobs, queues, tasks, sessions, users, monitors, workers.
+
+One verb each. What it acts on comes first, a row, a queryset, an id, or several of these; or
+keywords say it: `pause(queue="mail", tenant="acme")`. Each call leaves an entry in the list of
+changes, in the name of acting_as(). `using` is the alias of the jobs' database. Permissions are
+not checked. A coroutine awaits the twin of a verb: `await apause(queue="mail")`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Model
+from django.utils import timezone
+
+from .bulk import start
+from .calls.arguments import decode_args
+from .calls.options import check_moment, check_queue, check_tenant, check_whole, read_gate
+from .conf import alias_of, get_settings
+from .coroutines import twin
+from .exceptions import InvalidOption, JobNotFound
+from .gate_keys import EVERYBODY
+from .models import Job, Session, TenantQueue
+from .operations import again, control, erasure, failures, sessions
+from .operations.actor import acting_as, current_actor
+from .operations.result import Result
+from .operations.targets import Names, Rows, Tasks, by_keyword, choose, queues_of_tenant
+from .operations.verbs import act
+
+LIMIT = failures.MOST
+"""Jobs that one call for a task's failures changes at most."""
+SELECTORS = ("job", "queue", "task", "session", "user", "monitor")
+"""Keywords of tune() that select rows."""
+
+
+def _switch(verb: str, target: Any, using: str | None, **given: Any) -> Result:
+    alias = alias_of(using)
+    with transaction.atomic(using=alias):
+        return act(verb, choose(verb, target, alias, **given), alias)
+
+
+# jobs
+
+
+def cancel(
+    target: Rows = None,
+    /,
+    *,
+    job: Rows = None,
+    monitor: Rows = None,
+    task: Tasks = None,
+    error_class: str | None = None,
+    queue: Names = None,
+    tenant: str | None = None,
+    limit: int = LIMIT,
+    using: str | None = None,
+) -> Result:
+    """Cancel jobs, or monitors with all their details. Bare ids are those of jobs.
+
+    Waiting jobs end as `cancelled` at once. Jobs that run are `requested`: a task that calls
+    `current_job().check()` or `.progress()` stops there, another one is interrupted after the
+    setting CANCEL_GRACE. A monitor's callback does not run.
+
+    `task` with `error_class`: up to `limit` jobs of the task that wait after an error of that
+    class, in queues of that name or tenant if given, the newest first.
+    """
+    alias = alias_of(using)
+    if task is not None:
+        _check_alone("cancel", target, job, monitor)
+        group = _group("cancel", task, error_class, queue, tenant, limit, alias)
+        return _of_failures(failures.cancel_failed(using=alias, **group))
+    _check_not_narrowed("cancel", error_class, queue, tenant)
+    chosen = choose("cancel", target, alias, bare="job", job=job, monitor=monitor)
+    return act("cancel", chosen, alias)
+
+
+def retry(
+    target: Rows = None,
+    /,
+    *,
+    job: Rows = None,
+    monitor: Rows = None,
+    task: Tasks = None,
+    error_class: str | None = None,
+    since: datetime | timedelta | None = None,
+    queue: Names = None,
+    tenant: str | None = None,
+    limit: int = LIMIT,
+    using: str | None = None,
+) -> Result:
+    """Make jobs ready again that ended in `error` or were cancelled. Bare ids are those of jobs.
+
+    Their attempts start at zero, and their errors are kept. Unique keys are taken again if they are
+    free. Monitors: their failed details are retried, in steps of a thousand.
+
+    `task` with `error_class` and `since`: up to `limit` jobs of the task that ended in `error`
+    since then, with an error of that class, in queues of that name or tenant if given, the newest
+    first. `since` is an aware datetime, or a timedelta before now.
+    """
+    alias = alias_of(using)
+    if task is not None:
+        if since is None:
+            raise InvalidOption("retry(task=…) needs since=, as in since=timedelta(hours=2)")
+        if isinstance(since, timedelta):
+            since = timezone.now() - since
+        elif timezone.is_naive(since):
+            raise InvalidOption(f"since={since!r} is naive: use django.utils.timezone.now()")
+        _check_alone("retry", target, job, monitor)
+        group = _group("retry", task, error_class, queue, tenant, limit, alias)
+        return _of_failures(failures.retry_failed(since=since, using=alias, **group))
+    _check_not_narrowed("retry", error_class, since, queue, tenant)
+    chosen = choose("retry", target, alias, bare="job", job=job, monitor=monitor)
+    return act("retry", chosen, alias)
+
+
+def _check_not_narrowed(verb: str, *given: object) -> None:
+    if any(value is not None for value in given):
+        raise InvalidOption(
+            f"{verb}(): error_class=, since=, queue= and tenant= belong to task=. For all jobs of "
+            f"a queue use bulk({verb!r}, {{'queue': …}})"
+        )
+
+
+def _check_alone(verb: str, *given: object) -> None:
+    if any(value is not None for value in given):
+        raise InvalidOption(f"{verb}(task=…) takes no other rows or ids: call it once for each")
+
+
+def _group(
+    verb: str,
+    task: Tasks,
+    error_class: str | None,
+    queue: Names,
+    tenant: str | None,
+    limit: int,
+    using: str,
+) -> dict[str, Any]:
+    """Return the arguments of failures.retry_failed() that say which jobs, and how many."""
+    check_whole("limit", limit, 1, 1_000_000)
+    name = getattr(task, "name", task)
+    if error_class is None or not isinstance(name, str):
+        raise InvalidOption(
+            f"{verb}(task=…) needs one task, and error_class=, as job.last_error has it. For all "
+            f"jobs of a task use bulk({verb!r}, {{'task': …}})"
+        )
+    queues: Sequence[int] | None = None
+    if queue is not None:
+        queues = by_keyword(verb, "queue", queue, using, tenant=tenant).ids
+    elif tenant is not None:
+        queues = queues_of_tenant(verb, tenant, using).ids
+    return {"task": name, "error_class": error_class, "queues": queues, "limit": limit}
+
+
+def _of_failures(done: failures.Done) -> Result:
+    return Result.of(done.ids, done.ids, more=done.more)
+
+
+def run_now(target: Rows = None, /, *, job: Rows = None, using: str | None = None) -> Result:
+    """Run jobs now that wait for their time, or schedules. Bare ids are those of jobs.
+
+    Jobs in the line of a session take their turn. A schedule enqueues a job, which its
+    `last_job_id` names; a schedule for all tenants is made due, if it is not paused.
+    """
+    alias = alias_of(using)
+    return act("run_now", choose("run_now", target, alias, bare="job", job=job), alias)
+
+
+def move(
+    target: Rows = None,
+    /,
+    *,
+    queue: str | TenantQueue,
+    tenant: str | None = None,
+    job: Rows = None,
+    using: str | None = None,
+) -> Result:
+    """Move waiting jobs to a queue, which is made if needed. Bare ids are those of jobs.
+
+    `queue`: its name, or its row. `tenant`: None is the tenant of each job. Jobs with a session, a
+    user, an exclusive or unique key, or a monitor are refused if the queue has another tenant. The
+    `max_waiting` of the queue is ignored. Raises QueueRetired, UnknownQueue.
+    """
+    alias = alias_of(using)
+    if isinstance(queue, TenantQueue):
+        if tenant not in (None, queue.tenant):
+            raise InvalidOption(f"tenant={tenant!r}: the queue belongs to {queue.tenant!r}")
+        queue, tenant = queue.name, queue.tenant
+    check_queue("queue", queue)
+    if tenant is not None:
+        check_tenant("tenant", tenant)
+    chosen = choose("move", target, alias, bare="job", job=job)
+    return act("move", chosen, alias, queue=queue, tenant=tenant)
+
+
+def delete(
+    target: Rows = None, /, *, job: Rows = None, task: Tasks = None, using: str | None = None
+) -> Result:
+    """Delete finished jobs, controls of tasks, or rows of apps. Bare ids are those of jobs.
+
+    Jobs of a monitor are refused, since it counts them. A task without its control runs freely.
+    """
+    alias = alias_of(using)
+    chosen = choose("delete", target, alias, bare="job", job=job, task=task)
+    return act("delete", chosen, alias)
+
+
+def enqueue_again(
+    job: Job | int,
+    /,
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    queue: str | None = None,
+    priority: int | None = None,
+    run_at: datetime | timedelta | float | None = None,
+) -> Job:
+    """Enqueue a new job that runs what `job` runs, and return it. `job` is not changed.
+
+    `args`, `kwargs`: the arguments; those of `job` if both are None. `queue`, `priority`: those of
+    `job` if None. `run_at`: an aware datetime, or a timedelta or seconds from now; None: now.
+    Another job that has the unique key is returned, with `duplicate` True.
+
+    Raises TypeError when the arguments do not fit, UnknownTask, NotAllowed, Permanent (the object
+    of the job is gone), InvalidState (its arguments were removed), JobNotFound, and what
+    `.delay()` raises.
+    """
+    if not isinstance(job, Job):
+        found = Job.objects.using(get_settings().database).find(job)
+        if found is None:
+            raise JobNotFound(f"there is no job {job!r}")
+        job = found
+    if args is None and kwargs is None:
+        again.source_of(job)  # it says what is wrong with removed arguments
+        args, kwargs = decode_args(json.dumps(job.args))
+    moment = None if run_at is None else check_moment("run_at", run_at)
+    when = timezone.now() + moment if isinstance(moment, timedelta) else moment
+    given = tuple(args or ())
+    return again.enqueue_again(
+        job, given, kwargs or {}, queue=queue, priority=priority, run_at=when
+    )
+
+
+# what jobs wait for
+
+
+def pause(
+    target: Tasks = None,
+    /,
+    *,
+    queue: Names = None,
+    task: Tasks = None,
+    session: Names = None,
+    user: Names = None,
+    monitor: Rows = None,
+    tenant: str | None = None,
+    allow_unknown: bool = False,
+    using: str | None = None,
+) -> Result:
+    """Start no more jobs of queues, tasks, sessions, users, monitors; or of rows of apps.
+
+    Running jobs continue. `tenant` with the name of a queue, session or user: that tenant's; alone:
+    all queues of the tenant. Names without `tenant` are those of every tenant. `allow_unknown`: a
+    task of that name need not be known here. Raises UnknownQueue, InvalidOption.
+    """
+    kinds = {"queue": queue, "task": task, "session": session, "user": user, "monitor": monitor}
+    given = {"tenant": tenant, "makes": True, "allow_unknown": allow_unknown}
+    return _switch("pause", target, using, **given, **kinds)
+
+
+def resume(
+    target: Tasks = None,
+    /,
+    *,
+    queue: Names = None,
+    task: Tasks = None,
+    session: Names = None,
+    user: Names = None,
+    monitor: Rows = None,
+    tenant: str | None = None,
+    using: str | None = None,
+) -> Result:
+    """Start jobs again of what was paused, and of sessions that have halted.
+
+    See pause(). A task, session or user without a row was not paused, and is not in the result.
+    """
+    kinds = {"queue": queue, "task": task, "session": session, "user": user, "monitor": monitor}
+    return _switch("resume", target, using, tenant=tenant, **kinds)
+
+
+def retire(
+    target: Rows = None,
+    /,
+    *,
+    queue: Names = None,
+    tenant: str | None = None,
+    using: str | None = None,
+) -> Result:
+    """Let queues reject new jobs (QueueRetired). Waiting jobs still run.
+
+    `queue`, `tenant`: see pause().
+    """
+    return _switch("retire", target, using, queue=queue, tenant=tenant)
+
+
+def reopen(
+    target: Rows = None,
+    /,
+    *,
+    queue: Names = None,
+    tenant: str | None = None,
+    using: str | None = None,
+) -> Result:
+    """Let retired queues accept new jobs again. See retire()."""
+    return _switch("reopen", target, using, queue=queue, tenant=tenant)
+
+
+def tune(target: Tasks = None, /, *, using: str | None = None, **given: Any) -> Result:
+    """Write columns of jobs, queues, tasks, sessions, users, monitors, or rows of apps.
+
+    With rows in front, all keywords are columns: `tune(queue, num_slots=5)`. Without, `job`,
+    `queue`, `task`, `session`, `user`, `monitor`, `tenant` and `allow_unknown` select rows as
+    pause() does, and the others are columns: `tune(queue="mail", num_slots=5)`. Only the named
+    columns are written; None removes a limit.
+
+    | rows | columns |
+    | --- | --- |
+    | jobs that wait | `priority`; `run_at`: an aware datetime, or a timedelta or seconds from now |
+    | queues | `num_slots`, `weight`, `max_per_second`, `burst`, `max_waiting`, `executor`,
+      `paused`, `retired` |
+    | tasks | `num_slots`, `max_per_second`, `burst`, `paused` |
+    | sessions | `on_wait`, `on_failure`, `paused` |
+    | users | `num_slots`, `paused` |
+    | monitors | `parallel`, `interval`, `priority`, `stop_after_failures`, `paused` |
+
+    Raises InvalidOption for another column, Django's ValidationError for a bad value.
+    """
+    alias = alias_of(using)
+    names = () if target is not None else (*SELECTORS, "tenant", "allow_unknown")
+    select = {name: given.pop(name) for name in names if name in given}
+    if not given:
+        raise InvalidOption("tune() needs columns to write, as in tune(queue, num_slots=5)")
+    kinds = {name: select.pop(name, None) for name in SELECTORS}
+    with transaction.atomic(using=alias):
+        chosen = choose("tune", target, alias, makes=True, **select, **kinds)
+        return act("tune", chosen, alias, **given)
+
+
+def make_queue(tenant: str, name: str, *, using: str | None = None, **columns: Any) -> TenantQueue:
+    """Return a tenant queue, made if there is none, with columns written as tune() does.
+
+    `tenant`: "" is no tenant. It also makes queues that STRICT_QUEUES would reject. Raises what
+    tune() raises.
+    """
+    return control.make_queue(tenant, name, using=using, **columns)
+
+
+def limit_user(
+    tenant: str, user: str | int | None, num_slots: int | None, *, using: str | None = None
+) -> Session:
+    """Let at most `num_slots` jobs of a user run at once; return the row of the limit.
+
+    `user`: as in `.using(user=…)`. None: each user of the tenant who has no limit of their own.
+    `num_slots`: None removes the user's own limit. Raises InvalidOption, Django's ValidationError.
+    """
+    key = EVERYBODY if user is None else read_gate("user", user)
+    check_tenant("tenant", tenant)
+    return sessions.make_user_cap(tenant, key, num_slots=num_slots, using=using)
+
+
+# workers
+
+
+def drain(target: Rows = None, /, *, worker: Names = None, using: str | None = None) -> Result:
+    """Let workers finish their jobs, claim nothing more, and end. Bare ids are those of workers.
+
+    They are `requested`: a supervisor reads the order within seconds. `worker`: also its name.
+    """
+    return _switch("drain", target, using, bare="worker", worker=worker)
+
+
+def stop(target: Rows = None, /, *, worker: Names = None, using: str | None = None) -> Result:
+    """Let workers drain, and give back the jobs that run after their `--shutdown-timeout`.
+
+    Attempts of these jobs do not count. The rest is as in drain().
+    """
+    return _switch("stop", target, using, bare="worker", worker=worker)
+
+
+# many rows
+
+
+def bulk(
+    action: str,
+    filters: Mapping[str, str],
+    values: Mapping[str, Any] | None = None,
+    *,
+    user: Model | None = None,
+) -> Job:
+    """Enqueue a job that acts on all jobs that match, and return it.
+
+    `action`: "retry", "cancel", "run_now", "change_priority" with `values` {"priority": 120},
+    "move" with {"queue": "mail"}, and "tenant" if needed, or "delete". `filters` are those of the
+    list of jobs: `state`, `tenant`, `queue`, `queue_id`, `task`, `q`. Jobs that are created later
+    do not match. `user` limits the jobs to those that this user of the admin may see. Raises
+    InvalidOption, InvalidArgument, QueueRetired, QueueFull.
+    """
+    given = {"name" if name == "task" else name: text for name, text in filters.items()}
+    return start(action, given, values, user=user)
+
+
+def erase_tenant(
+    tenant: str, *, stop: bool = False, wait_seconds: float = 60.0, using: str | None = None
+) -> dict[str, int]:
+    """Delete all rows about a tenant; return their numbers by table. It can be repeated.
+
+    Its queues are paused and retired first. `stop`: ask running jobs to stop, and wait for their
+    ends for up to `wait_seconds`. Raises InvalidState while jobs run, InvalidOption for "".
+    """
+    alias = alias_of(using)
+    return erasure.erase_tenant(tenant, using=alias, stop=stop, wait_seconds=wait_seconds)
+
+
+acancel = twin(cancel)
+aretry = twin(retry)
+arun_now = twin(run_now)
+amove = twin(move)
+adelete = twin(delete)
+aenqueue_again = twin(enqueue_again)
+apause = twin(pause)
+aresume = twin(resume)
+aretire = twin(retire)
+areopen = twin(reopen)
+atune = twin(tune)
+amake_queue = twin(make_queue)
+alimit_user = twin(limit_user)
+adrain = twin(drain)
+astop = twin(stop)
+abulk = twin(bulk)
+aerase_tenant = twin(erase_tenant)
+
+__all__ = [
+    "Result",
+    "abulk",
+    "acancel",
+    "acting_as",
+    "adelete",
+    "adrain",
+    "aenqueue_again",
+    "aerase_tenant",
+    "alimit_user",
+    "amake_queue",
+    "amove",
+    "apause",
+    "areopen",
+    "aresume",
+    "aretire",
+    "aretry",
+    "arun_now",
+    "astop",
+    "atune",
+    "bulk",
+    "cancel",
+    "current_actor",
+    "delete",
+    "drain",
+    "enqueue_again",
+    "erase_tenant",
+    "limit_user",
+    "make_queue",
+    "move",
+    "pause",
+    "reopen",
+    "resume",
+    "retire",
+    "retry",
+    "run_now",
+    "stop",
+    "tune",
+]

@@ -1,0 +1,106 @@
+"""manage.py tenantqueue bulk"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from ... import bulk
+from ...conf import get_settings
+from ...exceptions import InvalidArgument
+from ...operations.bulk_actions import ACTIONS, find_action
+from ...status.job_filters import Asked, Count, count_matching, read_filters
+from ...text import number_of
+from ..subcommand import Subcommand
+
+FILTERS = {
+    "state": "state",
+    "tenant": "tenant",
+    "queue": "queue",
+    "queue_id": "queue_id",
+    "task": "name",
+}
+"""Options and the filters that they set."""
+NONE = Count(0, is_exact=True)
+LOOKED = 20
+"""Pages of jobs that are looked at for one that matches, before a job does so."""
+
+
+class Bulk(Subcommand):
+    """Starts a bulk action, or counts what it would change."""
+
+    help = "Act on all jobs that match: start a job that does it, in the queue ADMIN_QUEUE."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        add = parser.add_argument
+        add("action", choices=list(ACTIONS), metavar="ACTION", help=", ".join(ACTIONS))
+        add("--state", help="a state, or unfinished, active, finished")
+        add("--tenant", help="exact tenant")
+        add("--queue", help="exact name of queues")
+        add("--queue-id", help="id of one tenant queue")
+        add("--task", help="exact name of a task")
+        add("--all", action="store_true", help="needed when there is no filter")
+        add("--priority", type=int, help="the new priority, for change_priority")
+        add("--to-queue", help="the queue that jobs move to, for move")
+        add("--to-tenant", help="the tenant that jobs move to, for move (default: their own)")
+        add("--dry-run", action="store_true", help="count the jobs, and change nothing")
+        self.add_format(parser)
+        add("--database", help="alias of the jobs' database (must be TENANTQUEUE['DATABASE'])")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Start the job, or count."""
+        using = get_settings().database
+        if options["database"] not in (None, using):
+            raise CommandError(
+                f"--database={options['database']!r} is not TENANTQUEUE['DATABASE'], which is "
+                f"{using!r}: workers run bulk actions there",
+                returncode=2,
+            )
+        filters = {name: options[o] for o, name in FILTERS.items() if options[o] is not None}
+        if not filters and not options["all"]:
+            raise CommandError("no filter is given: add one, or --all", returncode=2)
+        action, values = options["action"], _values(options)
+        asked = _read(using, action, filters, values)
+        if options["dry_run"]:
+            count = count_matching(using, asked, most=bulk.COUNTED_TO)
+            text, found = _count_text(count), {"matching": asdict(count)}
+        elif count_matching(using, asked, most=1, pages=LOOKED) == NONE:
+            text, found = "0 jobs match and can be changed: no job was started", {"job": None}
+        else:
+            job = bulk.start(action, filters, values)
+            text, found = f"job #{job.pk} does it: see its page in the admin", {"job": job.pk}
+        if options["format"] == "json":
+            self.print_json(found)
+        else:
+            self.stdout.write(text)
+
+
+def _values(options: Mapping[str, Any]) -> dict[str, Any]:
+    given = {
+        "priority": options["priority"],
+        "queue": options["to_queue"],
+        "tenant": options["to_tenant"],
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _read(
+    using: str, action: str, filters: Mapping[str, str], values: Mapping[str, Any]
+) -> Asked:
+    chosen = find_action(action)
+    chosen.check(values)
+    asked = read_filters(using, bulk.clean_filters(filters))
+    if asked.problem:
+        raise InvalidArgument(asked.problem)
+    return asked.narrowed(chosen.states)
+
+
+def _count_text(count: Count) -> str:
+    more = "" if count.is_exact else "more than "
+    match = "matches" if count.jobs == 1 and count.is_exact else "match"
+    return f"{more}{number_of('job', count.jobs)} {match} and can be changed"

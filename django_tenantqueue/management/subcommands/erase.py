@@ -1,0 +1,65 @@
+"""manage.py tenantqueue erase"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from ...models import TenantQueue
+from ...operations.erasure import erase_tenant
+from ...text import number_of
+from ..database import jobs_database
+from ..numbers import seconds
+from ..subcommand import Subcommand
+
+
+def _answer(question: str) -> str:
+    try:
+        return input(question)
+    except EOFError:
+        raise CommandError("nothing was deleted: give --no-input to be asked nothing") from None
+
+
+class Erase(Subcommand):
+    """Deletes all that is stored about a tenant."""
+
+    help = "Delete all that is stored about a tenant: jobs, history, queues and all other rows."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        add = parser.add_argument
+        add("--tenant", required=True, help="exact tenant")
+        add("--stop", action="store_true", help="ask its running jobs to stop")
+        add(
+            "--wait",
+            type=seconds,
+            default=60.0,
+            metavar="SECONDS",
+            help="with --stop: longest wait for their ends (default: 60)",
+        )
+        add("--no-input", action="store_true", help="do not ask")
+        self.add_format(parser)
+        self.add_database(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Ask, delete, and print the numbers of rows."""
+        using, tenant = jobs_database(options["database"]), options["tenant"]
+        queues = TenantQueue.objects.using(using).filter(tenant=tenant).count()
+        if not options["no_input"]:
+            text = (
+                f"All rows of tenant {tenant!r}, with {number_of('queue', queues)}, are deleted "
+                "permanently.\nType the name of the tenant to go on: "
+            )
+            if _answer(text) != tenant:
+                raise CommandError("nothing was deleted")
+        report = erase_tenant(
+            tenant, using=using, stop=options["stop"], wait_seconds=options["wait"]
+        )
+        if options["format"] == "json":
+            self.print_json({"tenant": tenant, "rows": report})
+            return
+        for table, count in report.items():
+            self.stdout.write(f"{count:>12,}  {table}")
+        self.stdout.write(f"{sum(report.values()):>12,}  rows of tenant {tenant!r} were deleted")

@@ -1,0 +1,56 @@
+"""manage.py tenantqueue status"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import no_translations
+
+from ...features import Problem
+from ...status.fleet_report import read_report
+from ..database import jobs_database
+from ..status_text import report_lines
+from ..subcommand import Subcommand
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) > 10_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 10,000")
+    return int(text)
+
+
+class Status(Subcommand):
+    """Prints what the fleet does."""
+
+    help = "Show the workers, what they run, the maintenance, and why jobs do not start."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        parser.add_argument(
+            "--jobs",
+            type=_count,
+            default=5,
+            metavar="NUMBER",
+            help="running jobs shown of each worker, the longest first (default 5)",
+        )
+        self.add_format(parser)
+        self.add_database(parser)
+
+    @no_translations  # its words are English, and those of the report with them
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Print the report."""
+        report = read_report(jobs_database(options["database"]), jobs=options["jobs"])
+        if options["format"] == "json":
+            self.print_json({**asdict(report), "problems": list(map(_shown, report.problems))})
+            return
+        for line in report_lines(report):
+            self.stdout.write(line)
+        for problem in report.problems:
+            self.stdout.write(self.style.WARNING(f"! {problem.text}"))
+
+
+def _shown(problem: Problem) -> dict[str, str]:
+    """Return a problem without what only the admin's links need."""
+    return {"code": problem.code, "text": problem.text, "remedy": problem.remedy}

@@ -1,0 +1,110 @@
+"""manage.py tenantqueue bulk: the same bulk actions from the shell."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from django_tenantqueue.models import Change, Job
+from django_tenantqueue.states import State
+from django_tenantqueue.testing import run_pending
+from tests.factories import make_job, make_jobs, make_queue, state_of, states_of
+
+pytestmark = pytest.mark.django_db
+
+
+def bulk(*arguments: str, **options: Any) -> str:
+    out = StringIO()
+    call_command("tenantqueue", "bulk", *arguments, stdout=out, **options)
+    return out.getvalue()
+
+
+def test_job_is_started_in_the_name_of_the_shell_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "deploy")
+    ids = make_jobs(make_queue("acme", paused=True), 3, state=State.ERROR, name="reports.make")
+    others = make_jobs(make_queue("zeta", paused=True), 2, state=State.ERROR, name="reports.make")
+
+    said = bulk("retry", "--state=error", "--task=reports.make", "--tenant=acme")
+
+    job = Job.objects.get(queue__name="admin")
+    assert said == f"job #{job.pk} does it: see its page in the admin\n"
+    run_pending()
+    assert set(states_of(ids).values()) == {State.CREATED}
+    assert set(states_of(others).values()) == {State.ERROR}
+    change = Change.objects.get()
+    assert (change.actor, change.source, change.object_count) == ("deploy", "command", 3)
+
+
+def test_dry_run_counts_and_changes_nothing() -> None:
+    ids = make_jobs(make_queue("acme"), 3, state=State.ERROR)
+    make_jobs(make_queue("acme", "mail"), 3, state=State.SUCCESS)
+
+    assert bulk("retry", "--tenant=acme", "--dry-run") == "3 jobs match and can be changed\n"
+    assert bulk("delete", "--all", "--dry-run") == "6 jobs match and can be changed\n"
+    with pytest.raises(CommandError, match="Tenant 'zeta' has no queue"):
+        bulk("retry", "--tenant=zeta", "--dry-run")
+    assert set(states_of(ids).values()) == {State.ERROR}
+    assert not Job.objects.filter(queue__name="admin").exists()
+
+
+def test_values_are_passed_on() -> None:
+    waiting = make_jobs(make_queue("acme", paused=True), 2)
+    mail = make_queue("zeta", "mail", paused=True)
+
+    bulk("change_priority", "--all", "--priority=120")
+    run_pending()
+    bulk("move", "--tenant=acme", "--to-queue=mail", "--to-tenant=zeta")
+    run_pending()
+
+    assert Job.objects.filter(pk__in=waiting, queue=mail, priority=120).count() == 2
+
+
+def test_no_job_is_started_when_none_matches() -> None:
+    make_jobs(make_queue("acme"), 2, state=State.SUCCESS)
+
+    said = bulk("cancel", "--tenant=acme")
+
+    assert said == "0 jobs match and can be changed: no job was started\n"
+    assert json.loads(bulk("cancel", "--tenant=acme", format="json")) == {"job": None}
+    assert not Job.objects.filter(queue__name="admin").exists()
+
+
+def test_what_was_started_or_counted_is_printed_as_json() -> None:
+    make_jobs(make_queue("acme", paused=True), 2)
+
+    counted = json.loads(bulk("cancel", "--tenant=acme", "--dry-run", "--format=json"))
+    started = json.loads(bulk("cancel", "--tenant=acme", "--format=json"))
+
+    assert counted == {"matching": {"jobs": 2, "is_exact": True}}
+    assert started == {"job": Job.objects.get(queue__name="admin").pk}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["retry"], "no filter is given: add one, or --all"),
+        (["retry", "--all", "--priority=1"], "takes no values"),
+        (["move", "--all"], "takes 'queue'"),
+        (["retry", "--state=lost"], "Unknown state 'lost'. Known states: unfinished"),
+        (["retry", "--all", "--database=other"], "is not TENANTQUEUE['DATABASE']"),
+        (["explode", "--all"], "invalid choice: 'explode'"),
+    ],
+)
+def test_nothing_is_started_when_something_is_wrong(arguments: list[str], said: str) -> None:
+    with pytest.raises(CommandError, match=said.replace("[", r"\[")):
+        bulk(*arguments)
+
+    assert not Job.objects.exists()
+
+
+def test_ready_jobs_are_chosen_by_the_name_that_operators_read() -> None:
+    job = make_job()
+
+    bulk("cancel", "--state=ready")
+    run_pending()
+
+    assert state_of(job.pk) == "cancelled"
