@@ -180,20 +180,18 @@ def _unknown(group: str, key: Any, known: Mapping[str, list[str]]) -> InvalidOpt
     if homes := [other for other, keys in known.items() if key in keys]:
         right = " or ".join(place_of(home, key) for home in homes)
         return InvalidOption(f"{place} is not a setting: its place is {right}")
-    paths = {_path(other, each): (other, each) for other, keys in known.items() for each in keys}
-    paths |= {other: ("", other) for other in known if other}
-    full = _path(group, key)
-    near = [path for path in paths if path.endswith(f"_{full}")]
-    near += get_close_matches(full, paths, n=2)
+    names = known[group]
+    choices = {name: place_of(group, name) for name in names}
+    if not group:  # maybe the name of a dict, or of a key in one that is written without it
+        names = [*names, *filter(None, known)]
+        choices |= {name: place_of("", name) for name in names}
+        choices |= {f"{g}_{name}": place_of(g, name) for g in known if g for name in known[g]}
+    near = [name for name in choices if name.endswith(f"_{key}")]
+    near += get_close_matches(str(key), choices, n=2)
     if near:
-        right = " or ".join(dict.fromkeys(place_of(*paths[path]) for path in near))
+        right = " or ".join(dict.fromkeys(choices[name] for name in near))
         return InvalidOption(f"{place} is not a setting; did you mean {right}?")
-    names = known[group] if group else [*known[group], *filter(None, known)]
     return InvalidOption(f"{place} is not a setting; known are {', '.join(names)}")
-
-
-def _path(group: str, key: Any) -> str:
-    return f"{group}_{key}" if group else str(key)
 
 
 def _read(kind: type[Kind], raw: Mapping[str, Any]) -> Kind:

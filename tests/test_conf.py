@@ -38,9 +38,9 @@ def test_values_are_read_when_they_are_right():
         (
             {"DEFAULT_TENANT_SLOT": 3},
             "TENANTQUEUE['DEFAULT_TENANT_SLOT'] is not a setting; did you mean "
-            "TENANTQUEUE['DEFAULT_TENANT_SLOTS'] or ",
+            "TENANTQUEUE['DEFAULT_TENANT_SLOTS']",
         ),
-        ({"HISTORY_KEEP": 12}, "did you mean TENANTQUEUE['HISTORY_KEEP_MONTHS'] or "),
+        ({"HISTORY_KEEP": 12}, "did you mean TENANTQUEUE['HISTORY_KEEP_MONTHS']"),
         ({"QUEUES": ["a"]}, "or TENANTQUEUE['DECLARED_QUEUES']?"),
         ({"COLOUR": 3}, "TENANTQUEUE['COLOUR'] is not a setting; known are DATABASE,"),
         ({"default_queue": "x"}, "TENANTQUEUE['default_queue'] is not a setting"),

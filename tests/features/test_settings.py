@@ -86,7 +86,7 @@ def test_values_of_a_feature_are_read_when_it_is_installed(install):
         ),
         ({"PARCELS": {"COLOUR": 1}}, "known are QUEUE, PATIENCE, PRICES, CARRIERS"),
         ({"PARCELS": 3}, "TENANTQUEUE['PARCELS'] is 3: it must be a dict"),
-        ({"PARCELS_PATIENCE": 1}, "did you mean TENANTQUEUE['PARCELS']['PATIENCE']?"),
+        ({"PARCELS_PATIENCE": 1}, "did you mean TENANTQUEUE['PARCELS']['PATIENCE']"),
         ({"PARCEL": {}}, "did you mean TENANTQUEUE['PARCELS']"),
         (
             {"PATIENCE": 1},

@@ -57,8 +57,8 @@ def _task(name: str, caller: Caller) -> Task[..., Any]:
     if not isinstance(found, Task):
         raise ApiError(
             422,
-            f"There is no task {name!r} here that TENANTQUEUE['API']['TASKS'] has: check the name, or "
-            "add it there.",
+            f"There is no task {name!r} here that TENANTQUEUE['API']['TASKS'] has: check the name, "
+            "or add it there.",
         )
     return found
 
