@@ -28,7 +28,7 @@ settings.MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
-settings.TENANTQUEUE = {"API_TASKS": ["benchmarks.*"], "API_REQUESTS_PER_MINUTE": 10_000_000}
+settings.TENANTQUEUE = {"API": {"TASKS": ["benchmarks.*"], "REQUESTS_PER_MINUTE": 10_000_000}}
 settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 10_000_000
 database = settings.DATABASES["default"]
 if os.environ["BENCHMARK_SERVER"] == "uvicorn":

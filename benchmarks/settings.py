@@ -33,8 +33,10 @@ INSTALLED_APPS = [
     "benchmarks.bench_app",
 ]
 TENANTQUEUE: dict[str, object] = {
-    "HTTP_ALLOWED_HOSTS": ["127.0.0.1"],
-    "HTTP_SECRETS": "benchmarks.bench_app.tasks.secrets_of",
+    "HTTP": {
+        "ALLOWED_HOSTS": ["127.0.0.1"],
+        "SECRETS": "benchmarks.bench_app.tasks.secrets_of",
+    },
 }
 TASKS: dict[str, dict[str, object]] = {
     "default": {

@@ -6,7 +6,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import Field, fields
 from typing import Any
 
 from django.apps import apps
@@ -18,7 +18,7 @@ from django.utils.module_loading import import_string
 
 from .calls.context import blocking_wrappers, check_coroutine
 from .calls.sources import registered_tasks
-from .conf import all_settings, get_settings
+from .conf import all_settings, get_settings, place_of
 from .exceptions import InvalidOption, NotAllowed
 from .features import Feature, hooks
 from .queries.pooler import is_transaction_pooler
@@ -26,15 +26,16 @@ from .schema import find_difference
 from .settings import Rules, Settings
 
 OLDEST_SERVER = 150000
+CONTEXT, WRAPPERS = place_of("", "CONTEXT"), place_of("", "WRAPPERS")
 
 
 def check_settings(**kwargs: Any) -> list[CheckMessage]:
     """E001: a setting is wrong. E002: the database is not PostgreSQL. E003: a cache is unknown.
-    E004: a dotted path cannot be used. E008: times are naive. E016: an executor cannot be used."""
+    E004: a dotted path cannot be used. E008: times are naive. E013: an executor cannot be used."""
     try:
         settings = get_settings()
     except InvalidOption as error:
-        return [Error(str(error), hint="See the settings reference.", id="tenantqueue.E001")]
+        return [Error(str(error), hint="See docs/reference/settings.md.", id="tenantqueue.E001")]
     return [
         *_check_backend(settings),
         *_check_caches(settings),
@@ -51,7 +52,8 @@ def _check_backend(settings: Settings) -> list[CheckMessage]:
         return [
             Error(
                 f"TENANTQUEUE['DATABASE'] is {alias!r}, which is not in DATABASES.",
-                hint=f"DATABASES has {', '.join(sorted(connections.settings))}.",
+                hint=f"DATABASES has {', '.join(sorted(connections.settings))}. See "
+                "docs/howto/server.md.",
                 id="tenantqueue.E002",
             )
         ]
@@ -61,7 +63,7 @@ def _check_backend(settings: Settings) -> list[CheckMessage]:
                 f"The database {alias!r} is {connections[alias].display_name}: "
                 "django_tenantqueue needs PostgreSQL 15 or later.",
                 hint="Use django.db.backends.postgresql, or name another alias in "
-                "TENANTQUEUE['DATABASE'].",
+                "TENANTQUEUE['DATABASE']. See docs/howto/server.md.",
                 id="tenantqueue.E002",
             )
         ]
@@ -70,24 +72,25 @@ def _check_backend(settings: Settings) -> list[CheckMessage]:
 
 def _check_caches(settings: Settings) -> list[CheckMessage]:
     found: list[CheckMessage] = []
-    for name, value, other in (
-        ("RESULT_STORE", settings.result_store, "db"),
-        ("LARGE_RESULTS", settings.large_results, "error"),
-    ):
-        if value != other and value not in django_settings.CACHES:
+    for name in ("result_store", "large_result_store"):
+        place, value = place_of("", name.upper()), getattr(settings, name)
+        if value is None:
+            continue
+        if value not in django_settings.CACHES:
             found.append(
                 Error(
-                    f"TENANTQUEUE[{name!r}] is {value!r}: neither {other!r} nor a cache in CACHES.",
-                    hint=f"CACHES has {', '.join(sorted(django_settings.CACHES))}.",
+                    f"{place} is {value!r}, which is not in CACHES.",
+                    hint=f"CACHES has {', '.join(sorted(django_settings.CACHES))}. See "
+                    "docs/howto/large-results.md.",
                     id="tenantqueue.E003",
                 )
             )
-        elif value != other and "locmem" in django_settings.CACHES[value].get("BACKEND", ""):
+        elif "locmem" in django_settings.CACHES[value].get("BACKEND", ""):
             found.append(
                 Warning(
-                    f"TENANTQUEUE[{name!r}] is {value!r}, a cache inside one process: other "
-                    "processes will not find the results there.",
-                    hint="Use a shared cache.",
+                    f"{place} is {value!r}, a cache inside one process: other processes will not "
+                    "find the results there.",
+                    hint="Use a shared cache. See docs/howto/large-results.md.",
                     id="tenantqueue.W003",
                 )
             )
@@ -96,33 +99,44 @@ def _check_caches(settings: Settings) -> list[CheckMessage]:
 
 def _check_paths() -> list[CheckMessage]:
     found: list[CheckMessage] = []
-    named = [(each, getattr(made, each.name)) for made in all_settings() for each in fields(made)]
-    for field, value in named:
-        name, takes = field.name.upper(), field.metadata.get("rules", Rules()).takes
-        if takes is None and name != "CONTEXT":
+    named = [(each, made) for made in all_settings() for each in fields(made)]
+    for field, made in named:
+        place, takes = _place(made, field), field.metadata.get("rules", Rules()).takes
+        if takes is None and place != CONTEXT:
             continue
+        value = getattr(made, field.name)
         for path in [value] if isinstance(value, str) else value or ():
             try:
                 found_object = import_string(path)
-                if name == "CONTEXT":
+                if takes is None:
                     for needed in ("key", "capture", "apply"):
                         getattr(found_object, needed)
                 else:
                     _check_callable(found_object, (None,) * takes)
-                    if name == "WRAPPERS":
+                    if place == WRAPPERS:
                         _check_context_manager(found_object)
             except (ImportError, AttributeError, TypeError) as error:
                 found.append(
                     Error(
-                        f"TENANTQUEUE[{name!r}] names {path!r}, which cannot be used: {error}",
-                        hint="Give the dotted path of a callable: TENANT_RESOLVER takes no "
-                        "arguments, VISIBLE_TENANTS takes a user, HTTP_TENANT_HOSTS and "
-                        "HTTP_SECRETS take a tenant, WRAPPERS take the running job and return a "
-                        "context manager. For CONTEXT give a class with key, capture and apply.",
+                        f"{place} names {path!r}, which cannot be used: {error}",
+                        hint=f"Give the dotted path of {_wanted(place, takes)}. See "
+                        "docs/reference/settings.md.",
                         id="tenantqueue.E004",
                     )
                 )
     return found
+
+
+def _place(made: Any, field: Field[Any]) -> str:
+    return place_of(made.group, field.name.upper())
+
+
+def _wanted(place: str, takes: int | None) -> str:
+    if takes is None:
+        return "a class with key, capture and apply"
+    if place == WRAPPERS:
+        return "a callable that takes the running job and returns a context manager"
+    return f"a callable that takes {'one argument' if takes else 'no arguments'}"
 
 
 def _check_callables(settings: Settings) -> list[CheckMessage]:
@@ -139,7 +153,7 @@ def _check_callables(settings: Settings) -> list[CheckMessage]:
                 Error(
                     f"TENANTQUEUE['CALLABLES'] lists {listed!r}, which cannot be imported: {error}",
                     hint="Give the dotted path of a function or method, or of a module or class "
-                    "followed by '.*'.",
+                    "followed by '.*'. See docs/howto/delay-methods.md.",
                     id="tenantqueue.E004",
                 )
             )
@@ -156,11 +170,13 @@ def _check_executors(settings: Settings) -> list[CheckMessage]:
             found.append(
                 Error(
                     f"TENANTQUEUE['EXECUTORS'][{name!r}] cannot be used: {error}",
-                    hint="Install it with `pip install 'django-tenantqueue[celery]'`."
+                    hint="Install it with `pip install 'django-tenantqueue[celery]'`. See "
+                    "docs/howto/celery.md."
                     if missing
                     else "Give the dotted path of a subclass of "
-                    "django_tenantqueue.executors.RemoteExecutor as BACKEND, and its own OPTIONS.",
-                    id="tenantqueue.E016",
+                    "django_tenantqueue.executors.RemoteExecutor as BACKEND, and its own OPTIONS. "
+                    "See docs/howto/celery.md.",
+                    id="tenantqueue.E013",
                 )
             )
     return found
@@ -189,15 +205,15 @@ def _check_time_zones() -> list[CheckMessage]:
     return [
         Error(
             "USE_TZ is False: django_tenantqueue needs aware times.",
-            hint="Set USE_TZ = True, which is Django's default.",
+            hint="Set USE_TZ = True, which is Django's default. See docs/reference/checks.md.",
             id="tenantqueue.E008",
         )
     ]
 
 
 def check_routers(**kwargs: Any) -> list[CheckMessage]:
-    """E022: the models, or those of an app that adds to the package, are read from another database
-    than TENANTQUEUE["DATABASE"], or their tables are not made there. W022: migrations of a database
+    """E015: the models, or those of an app that adds to the package, are read from another database
+    than TENANTQUEUE["DATABASE"], or their tables are not made there. W015: migrations of a database
     that is not PostgreSQL include ours."""
     try:
         alias = get_settings().database
@@ -212,7 +228,7 @@ def check_routers(**kwargs: Any) -> list[CheckMessage]:
         found = _misrouted(alias, [model for hook in tables for model in hook()])
     hint = (
         "Put 'django_tenantqueue.routers.TenantQueueRouter' first in DATABASE_ROUTERS. It knows an "
-        "app of your own by a label that begins with 'tenantqueue_'."
+        "app of your own by a label that begins with 'tenantqueue_'. See docs/reference/apps.md."
     )
     others = (connections[other] for other in connections if other != alias)
     return [
@@ -220,7 +236,7 @@ def check_routers(**kwargs: Any) -> list[CheckMessage]:
             Error(
                 f"The models of {problem}, and TENANTQUEUE['DATABASE'] is {alias!r}.",
                 hint=hint,
-                id="tenantqueue.E022",
+                id="tenantqueue.E015",
             )
             for problem in found
         ),
@@ -229,7 +245,7 @@ def check_routers(**kwargs: Any) -> list[CheckMessage]:
                 f"The database {other.alias!r} is {other.display_name}: the migrations of "
                 "django_tenantqueue create no tables there.",
                 hint=hint,
-                id="tenantqueue.W022",
+                id="tenantqueue.W015",
             )
             for other in others
             if other.vendor not in ("postgresql", "unknown")
@@ -253,7 +269,7 @@ def _misrouted(alias: str, models: Sequence[type[Model]]) -> list[str]:
 
 
 def check_coroutines(**kwargs: Any) -> list[CheckMessage]:
-    """E021: a task is a coroutine, and a wrapper does not support coroutines."""
+    """E014: a task is a coroutine, and a wrapper does not support coroutines."""
     try:
         if not blocking_wrappers():
             return []
@@ -268,8 +284,8 @@ def check_coroutines(**kwargs: Any) -> list[CheckMessage]:
             found.append(
                 Error(
                     f"Task {error}.",
-                    hint="See the how-to page about tenants.",
-                    id="tenantqueue.E021",
+                    hint="See docs/howto/context.md.",
+                    id="tenantqueue.E014",
                 )
             )
     return found
@@ -281,7 +297,8 @@ def check_references(**kwargs: Any) -> list[CheckMessage]:
     return [
         Error(
             f"{field} references Job with a database constraint: jobs move between partitions.",
-            hint="Declare it with db_constraint=False and on_delete=models.DO_NOTHING.",
+            hint="Declare it with db_constraint=False and on_delete=models.DO_NOTHING. See "
+            "docs/howto/foreign-keys.md.",
             obj=field,
             id="tenantqueue.E005",
         )
@@ -295,9 +312,9 @@ def check_references(**kwargs: Any) -> list[CheckMessage]:
 
 def check_database(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
     """E006: the server is too old. E007: the job table was not made by our migrations.
-    E009: a transaction pooler that is not declared. W006: the server cannot be reached. W016: a
-    queue has an executor that the settings do not know. W023: the encoding is not UTF8. W024: the
-    role cannot make partitions. E025: other migrations have made the tables."""
+    E009: a transaction pooler that is not declared. W006: the server cannot be reached. W013: a
+    queue has an executor that the settings do not know. W016: the encoding is not UTF8. W017: the
+    role cannot make partitions. E018: other migrations have made the tables."""
     try:
         alias = get_settings().database
     except InvalidOption:
@@ -310,7 +327,7 @@ def check_database(databases: Sequence[str] | None = None, **kwargs: Any) -> lis
         return [
             Warning(
                 f"The jobs' database {alias!r} cannot be reached: {str(error).strip()}",
-                hint="Is PostgreSQL running?",
+                hint="Is PostgreSQL running? See docs/howto/server.md.",
                 id="tenantqueue.W006",
             )
         ]
@@ -325,7 +342,7 @@ def _check_server(alias: str) -> list[CheckMessage]:
                 Error(
                     f"The server of {alias!r} is PostgreSQL {version // 10000}: 15 is the oldest "
                     "supported.",
-                    hint="Upgrade the server.",
+                    hint="Upgrade the server. See docs/howto/server.md.",
                     id="tenantqueue.E006",
                 )
             ]
@@ -336,7 +353,8 @@ def _check_server(alias: str) -> list[CheckMessage]:
             Error(
                 "The table tenantqueue_job is not partitioned.",
                 hint="It was not made by the migrations of django_tenantqueue (syncdb, or a test "
-                "with MIGRATION_MODULES off): drop it and run `manage.py migrate tenantqueue`.",
+                "with MIGRATION_MODULES off): drop it and run `manage.py migrate tenantqueue`. See "
+                "docs/reference/checks.md.",
                 id="tenantqueue.E007",
             )
         ]
@@ -345,8 +363,9 @@ def _check_server(alias: str) -> list[CheckMessage]:
             Error(
                 f"The tables of {alias!r} are not those of this version: {difference}.",
                 hint="A version whose migrations have been rewritten since has created them. Drop "
-                "them with `manage.py migrate tenantqueue zero` of that version, then migrate.",
-                id="tenantqueue.E025",
+                "them with `manage.py migrate tenantqueue zero` of that version, then migrate. See "
+                "docs/reference/checks.md.",
+                id="tenantqueue.E018",
             )
         ]
     if not get_settings().pooler and is_transaction_pooler(alias):
@@ -356,7 +375,7 @@ def _check_server(alias: str) -> list[CheckMessage]:
                 "another session (PgBouncer in transaction mode), and TENANTQUEUE['POOLER'] is "
                 "not set: prepared statements and workers' locks would be lost.",
                 hint="Set TENANTQUEUE['POOLER'] = True in all processes that go through it, or "
-                "let them connect to PostgreSQL directly.",
+                "let them connect to PostgreSQL directly. See docs/howto/deploy.md.",
                 id="tenantqueue.E009",
             )
         ]
@@ -388,8 +407,9 @@ def _check_owner(alias: str) -> list[CheckMessage]:
         Warning(
             f"The role {what}: workers that connect as {role!r} cannot create the partitions of "
             "the coming months.",
-            hint=f"GRANT {grant}. Ignore this warning where no worker runs.",
-            id="tenantqueue.W024",
+            hint=f"GRANT {grant}. Ignore this warning where no worker runs. See "
+            "docs/howto/deploy.md.",
+            id="tenantqueue.W017",
         )
     ]
 
@@ -404,8 +424,9 @@ def _check_encoding(alias: str) -> list[CheckMessage]:
         Warning(
             f"The encoding of the database {alias!r} is {encoding}: a job whose arguments, result "
             "or error contain a character outside of this encoding cannot be stored.",
-            hint="Create the database with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.",
-            id="tenantqueue.W023",
+            hint="Create the database with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0. "
+            "See docs/reference/checks.md.",
+            id="tenantqueue.W016",
         )
     ]
 
@@ -423,8 +444,9 @@ def _check_executors_of_queues(alias: str) -> list[CheckMessage]:
         Warning(
             f"There are queues with the executor {name!r}, which TENANTQUEUE['EXECUTORS'] does "
             "not have: none of their jobs start.",
-            hint="Add it to the settings, or give these queues another executor in the admin.",
-            id="tenantqueue.W016",
+            hint="Add it to the settings, or give these queues another executor in the admin. See "
+            "docs/howto/celery.md.",
+            id="tenantqueue.W013",
         )
         for name in unknown
     ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from datetime import timedelta
 from difflib import get_close_matches
+from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from django.apps import apps
@@ -20,7 +21,7 @@ from .text import is_storable
 Kind = TypeVar("Kind")
 
 _cache: dict[type[Any], Any] = {}
-_ENTRY_KEYS = ("BACKEND", "QUEUES", "OPTIONS")
+_ENTRY_KEYS = ("BACKEND", "NEW_QUEUES", "OPTIONS")
 
 
 def _read_executors(value: Any) -> dict[str, ExecutorEntry]:
@@ -40,56 +41,72 @@ def _read_executor(name: Any, entry: Any) -> ExecutorEntry:
         )
     if unknown := [key for key in entry if key not in _ENTRY_KEYS]:
         raise InvalidOption(f"{where} has {unknown[0]!r}: known are {', '.join(_ENTRY_KEYS)}")
-    queues, options = entry.get("QUEUES", [name]), entry.get("OPTIONS", {})
+    queues, options = entry.get("NEW_QUEUES", [name]), entry.get("OPTIONS", {})
     if (
         not isinstance(queues, list | tuple)
         or not queues
         or not all(isinstance(q, str) and 1 <= len(q) <= 100 for q in queues)
     ):
         raise InvalidOption(
-            f"{where}['QUEUES'] is {queues!r}: it must be a list of names of queues"
+            f"{where}['NEW_QUEUES'] is {queues!r}: it must be a list of names of queues"
         )
     if not isinstance(options, Mapping):
         raise InvalidOption(f"{where}['OPTIONS'] is {options!r}: it must be a dict")
     return ExecutorEntry(name, entry["BACKEND"], tuple(queues), dict(options))
 
 
-def _checked(name: str, value: Any, hint: Any) -> Any:
-    if name == "executors":
-        return _read_executors(value)
-    if get_origin(hint) is tuple:
-        kind = get_args(hint)[0]
-        # a str is a sequence of str, too: read as one, "reports.*" would allow everything
-        if isinstance(value, list | tuple) and all(isinstance(entry, kind) for entry in value):
-            return tuple(value)
-        raise InvalidOption(
-            f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be a list of {kind.__name__}"
-        )
-    allowed = get_args(hint) or (hint,)
-    if isinstance(value, bool):
-        if bool in allowed:
+def _kinds(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) is UnionType else (hint,)
+
+
+def shape_of(hint: Any) -> str:
+    """Return what a setting of this type is, in words: "int or None", "a list of str"."""
+    return " or ".join(map(_shape, _kinds(hint)))
+
+
+def _shape(kind: Any) -> str:
+    if get_origin(kind) is tuple:
+        return f"a list of {get_args(kind)[0].__name__}"
+    if get_origin(kind) is Mapping:
+        return "a dict"
+    return {float: "a duration", NoneType: "None"}.get(kind) or str(kind.__name__)
+
+
+def _checked(place: str, value: Any, hint: Any) -> Any:
+    for kind in _kinds(hint):
+        if kind is float:
+            if isinstance(value, timedelta):
+                return value.total_seconds()
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                return float(value)
+        elif get_origin(kind) is tuple:
+            # a str is a sequence of str, too: read as one, "reports.*" would allow everything
+            if isinstance(value, list | tuple) and all(
+                isinstance(entry, get_args(kind)[0]) or _removes(entry) for entry in value
+            ):
+                return tuple(value)
+        elif get_origin(kind) is Mapping:
+            return _read_executors(value)
+        elif isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
             return value
-    elif isinstance(value, timedelta) and float in allowed:
-        return value.total_seconds()
-    elif isinstance(value, int) and float in allowed and int not in allowed:
-        return float(value)
-    elif any(isinstance(kind, type) and isinstance(value, kind) for kind in allowed):
-        return value
-    wanted = getattr(hint, "__name__", None) if isinstance(hint, type) else str(hint)
-    raise InvalidOption(f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be {wanted}")
+    more = " (a number of seconds, or a timedelta)" if float in _kinds(hint) else ""
+    raise InvalidOption(f"{place} is {value!r}: it must be {shape_of(hint)}{more}")
 
 
-def _added(name: str, default: tuple[str, ...], given: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the default of a setting with these entries; "!x" leaves out x, and "!*" all of it."""
-    out = {entry[1:] for entry in given if entry.startswith("!")}
-    if unknown := out - {"*", *default}:
+def _removes(entry: Any) -> bool:
+    return isinstance(entry, str) and entry.startswith("!")
+
+
+def _added(place: str, default: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the default of a list with these entries; "!x" leaves out x, and "!*" all of it."""
+    out = {entry[1:] for entry in given if _removes(entry)}
+    if unknown := out - {"*", *map(str, default)}:
         raise InvalidOption(
-            f"TENANTQUEUE[{name.upper()!r}] has {'!' + min(unknown)!r}, but '!' leaves out an "
-            f"entry of the default. Use one of {', '.join(map(repr, default))}, or '*' for "
-            "all of them"
+            f"{place} has {'!' + min(unknown)!r}, but '!' leaves out an entry of the default. Use "
+            f"one of {', '.join(repr(f'!{entry}') for entry in default)}, or '!*' for all of them"
         )
-    kept = [entry for entry in default if not {"*", entry} & out]
-    return (*dict.fromkeys([*kept, *(entry for entry in given if entry[:1] != "!")]),)
+    kept = [entry for entry in default if not {"*", str(entry)} & out]
+    return (*dict.fromkeys([*kept, *(entry for entry in given if not _removes(entry))]),)
 
 
 def settings_kinds() -> list[type[Any]]:
@@ -108,46 +125,90 @@ def read_settings(raw: Mapping[str, Any]) -> dict[type[Any], Any]:
     Raises InvalidOption naming an entry that is wrong.
     """
     kinds = settings_kinds()
-    _check_keys(raw, [each.name.upper() for kind in kinds for each in fields(kind)])
+    known: dict[str, list[str]] = {}
+    for kind in kinds:
+        known.setdefault(kind.group, []).extend(keys_of(kind))
+    _check_keys(raw, known)
     return {kind: _read(kind, raw) for kind in kinds}
 
 
+def keys_of(kind: type[Any]) -> list[str]:
+    """Return the keys of a dataclass of settings, in its dict."""
+    return [each.name.upper() for each in fields(kind)]
+
+
+def place_of(group: str, key: Any) -> str:
+    """Return how a message names a setting: "TENANTQUEUE['HTTP']['TIMEOUT']"."""
+    return f"TENANTQUEUE[{group!r}][{key!r}]" if group else f"TENANTQUEUE[{key!r}]"
+
+
 _APPS = {
-    "ALERT": "alerts",
+    "ALERTS": "alerts",
     "API": "api",
     "FIREWORQ": "fireworq",
     "HTTP": "http",
     "METRICS": "prometheus",
 }
-"""Our optional apps by the first word of their keys."""
+"""Our optional apps by the names of their dicts."""
 
 
-def _check_keys(raw: Mapping[str, Any], known: list[str]) -> None:
-    words = {key.partition("_")[0] for key in known}
+def _check_keys(raw: Mapping[str, Any], known: Mapping[str, list[str]]) -> None:
+    """Raise InvalidOption for an unknown key. `known`: the keys of each dict, "" for the core."""
     for key in raw:
-        if key in known:
-            continue
-        word = str(key).partition("_")[0]
-        if word in _APPS and word not in words:
-            app = f"django_tenantqueue.contrib.{_APPS[word]}"
-            raise InvalidOption(f"TENANTQUEUE[{key!r}] needs {app} in INSTALLED_APPS")
-        near = get_close_matches(str(key), known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
-        raise InvalidOption(f"TENANTQUEUE[{key!r}] is not a setting{hint}")
+        if key in known and key:
+            for inner in _dict_of(key, raw):
+                if inner not in known[key]:
+                    raise _unknown(key, inner, known)
+        elif key not in known[""]:
+            raise _unknown("", key, known)
+
+
+def _dict_of(group: str, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the part of `raw` with the keys of a group: see Settings.group."""
+    own = raw.get(group, {}) if group else raw
+    if not isinstance(own, Mapping):
+        raise InvalidOption(f"TENANTQUEUE[{group!r}] is {own!r}: it must be a dict")
+    return own
+
+
+def _unknown(group: str, key: Any, known: Mapping[str, list[str]]) -> InvalidOption:
+    place = place_of(group, key)
+    missing = [name for name in _APPS if name not in known and f"{key}_".startswith(f"{name}_")]
+    if missing and not group:
+        app = f"django_tenantqueue.contrib.{_APPS[missing[0]]}"
+        return InvalidOption(f"{place} needs {app} in INSTALLED_APPS")
+    if homes := [other for other, keys in known.items() if key in keys]:
+        right = " or ".join(place_of(home, key) for home in homes)
+        return InvalidOption(f"{place} is not a setting: its place is {right}")
+    names = known[group]
+    choices = {name: place_of(group, name) for name in names}
+    if not group:  # maybe the name of a dict, or of a key in one that is written without it
+        names = [*names, *filter(None, known)]
+        choices |= {name: place_of("", name) for name in names}
+        choices |= {f"{g}_{name}": place_of(g, name) for g in known if g for name in known[g]}
+    near = [name for name in choices if name.endswith(f"_{key}")]
+    near += get_close_matches(str(key), choices, n=2)
+    if near:
+        right = " or ".join(dict.fromkeys(choices[name] for name in near))
+        return InvalidOption(f"{place} is not a setting; did you mean {right}?")
+    return InvalidOption(f"{place} is not a setting; known are {', '.join(names)}")
 
 
 def _read(kind: type[Kind], raw: Mapping[str, Any]) -> Kind:
     hints = get_type_hints(kind)
+    group: str = kind.group  # type: ignore[attr-defined]
+    own = _dict_of(group, raw)
     chosen: dict[str, Any] = {}
     for each in fields(kind):  # type: ignore[arg-type]
-        if (key := each.name.upper()) in raw:
-            value = _checked(each.name, raw[key], hints[each.name])
+        if (key := each.name.upper()) in own:
+            place = place_of(group, key)
+            value = _checked(place, own[key], hints[each.name])
+            if isinstance(value, tuple) and each.default:
+                value = _added(place, each.default, value)
             rules = each.metadata.get("rules", Rules())
-            if rules.is_added:
-                value = _added(each.name, getattr(kind(), each.name), value)
             for entry in value if isinstance(value, tuple) else (value,):
                 if entry is not None and (wanted := rules.wanted(entry)):
-                    raise InvalidOption(f"TENANTQUEUE[{key!r}] is {entry!r}: it must be {wanted}")
+                    raise InvalidOption(f"{place} is {entry!r}: it must be {wanted}")
             chosen[each.name] = value
     made = kind(**chosen)
     if check := getattr(made, "check", None):

@@ -200,9 +200,11 @@ class Feature:
     """What an app adds. All methods of this class do nothing."""
 
     settings: type[Any] | None = None
-    """A frozen dataclass of the app's own keys of TENANTQUEUE, like Settings in settings.py. Its
-    fields may have Rules, and a method `check` may raise InvalidOption for the rest.
-    conf.settings_of() returns the values. Example: contrib.http."""
+    """A frozen dataclass of the app's own settings, like Settings in settings.py.
+
+    Its class variable `group` is the name of their dict in TENANTQUEUE. Its fields may have Rules,
+    and a method `check` may raise InvalidOption for the rest. conf.settings_of() returns the
+    values. Example: contrib.http."""
 
     # start
 
@@ -296,8 +298,8 @@ class Feature:
     ) -> datetime | None:
         """Return the time before which no ended job is kept; None: all are kept.
 
-        `before`: what the setting HISTORY_KEEP says, or the feature before this one. Months that
-        end by then are dropped whole. Called every ten minutes. Example: contrib.retention.
+        `before`: what the setting HISTORY_KEEP_MONTHS says, or the feature before this one. Months
+        that end by then are dropped whole. Called every ten minutes. Example: contrib.retention.
         """
         return before
 
@@ -461,6 +463,12 @@ def _features_of(config: AppConfig) -> list[Feature]:
     made = [import_string(path)() for path in paths]
     if not all(isinstance(one, Feature) for one in made):
         raise ImproperlyConfigured(f"{where} must name classes that inherit from Feature")
+    for kind in [one.settings for one in made if one.settings]:
+        if not getattr(kind, "group", ""):
+            raise ImproperlyConfigured(
+                f"{kind.__module__}.{kind.__qualname__} needs a class variable `group`: the name "
+                "of the dict in TENANTQUEUE that has its keys"
+            )
     return made
 
 

@@ -104,9 +104,9 @@ LOGGING = {
 TENANTQUEUE = {
     # Every enqueue of a request belongs to the airline whose pages are being looked at.
     "TENANT_RESOLVER": "example_project.flights.tenants.current_airline",
-    "DEFAULT_NUM_SLOTS": 1,
+    "DEFAULT_TENANT_SLOTS": 1,
     "DEFAULT_MAX_ATTEMPTS": 3,
     "BACKOFF_BASE": 1.0,
-    "API_TASKS": ["example_project.flights.tasks.*"],
-    "STATUS_ERROR": "message",  # its exceptions are worded for passengers
+    "API": {"TASKS": ["example_project.flights.tasks.*"]},
+    "STATUS_ERROR": "{message}",  # its exceptions are worded for passengers
 }

@@ -40,7 +40,7 @@ def test_nothing_is_found_when_the_settings_are_right():
 @pytest.mark.parametrize(
     ("settings", "number", "said"),
     [
-        ({"DEFAULT_NUM_SLOT": 3}, "E001", "did you mean 'DEFAULT_NUM_SLOTS'"),
+        ({"DEFAULT_QUEU": "x"}, "E001", "did you mean TENANTQUEUE['DEFAULT_QUEUE']"),
         ({"MASKED_ARGUMENTS": ["password", ""]}, "E001", "TENANTQUEUE['MASKED_ARGUMENTS'] has ''"),
         (
             {"DATABASE": "jobs"},
@@ -48,8 +48,8 @@ def test_nothing_is_found_when_the_settings_are_right():
             "TENANTQUEUE['DATABASE'] is 'jobs', which is not in DATABASES.",
         ),
         *(
-            ({name: "nowhere"}, "E003", f"TENANTQUEUE['{name}'] is 'nowhere': neither")
-            for name in ("RESULT_STORE", "LARGE_RESULTS")
+            ({name: "nowhere"}, "E003", f"['{name}'] is 'nowhere', which is not in CACHES")
+            for name in ("RESULT_STORE", "LARGE_RESULT_STORE")
         ),
         *(
             ({"CALLABLES": [listed]}, "E004", f"lists {listed!r}, which cannot be imported")
@@ -80,14 +80,14 @@ def test_setting_is_found_when_it_is_wrong(settings, number, said):
     assert said in message
 
 
-@override_settings(TENANTQUEUE={"DEFAULT_NUM_SLOT": 3})
+@override_settings(TENANTQUEUE={"DEFAULT_QUEU": 3})
 def test_other_checks_are_silent_when_the_settings_are_wrong():
     assert checks.check_database(databases=["default"]) == []
 
 
-@override_settings(TENANTQUEUE={"DEFAULT_NUM_SLOT": 3})
+@override_settings(TENANTQUEUE={"DEFAULT_QUEU": 3})
 def test_project_does_not_start_when_a_setting_is_unknown():
-    with pytest.raises(SystemCheckError, match="DEFAULT_NUM_SLOT"):
+    with pytest.raises(SystemCheckError, match="DEFAULT_QUEU"):
         call_command("check")
 
 
@@ -200,7 +200,7 @@ def test_executor_is_found_when_it_cannot_be_used(entry, said):
     with override_settings(TENANTQUEUE={"EXECUTORS": {"celery": entry}}):
         ((number, message),) = found(checks.check_settings)
 
-    assert number == "tenantqueue.E016"
+    assert number == "tenantqueue.E013"
     assert message.startswith("TENANTQUEUE['EXECUTORS']['celery'] cannot be used: ")
     assert re.search(said, message)
 
@@ -220,7 +220,7 @@ def test_queue_is_warned_of_when_its_executor_is_not_in_the_settings():
 
     ((number, message),) = found(checks.check_database, databases=["default"])
 
-    assert number == "tenantqueue.W016"
+    assert number == "tenantqueue.W013"
     assert message.startswith("There are queues with the executor 'gone', which")
 
 
@@ -231,7 +231,7 @@ def test_coroutine_task_is_found_when_a_wrapper_may_not_surround_it(monkeypatch)
     with override_settings(TENANTQUEUE={"WRAPPERS": ["tests.sample_tasks.noting_wrapper"]}):
         ((number, message),) = found(checks.check_coroutines)
 
-    assert number == "tenantqueue.E021"
+    assert number == "tenantqueue.E014"
     assert message.startswith("Task 'tests.testapp.tasks.async_noop' is a coroutine, and")
     with override_settings(TENANTQUEUE={"WRAPPERS": ["tests.sample_tasks.capable_wrapper"]}):
         assert checks.check_coroutines() == []
@@ -252,7 +252,7 @@ def test_database_is_found_when_its_encoding_cannot_store_every_text(server_url)
         with connection.cursor() as cursor:
             cursor.execute("DROP DATABASE latin WITH (FORCE)")
 
-    assert number == "tenantqueue.W023"
+    assert number == "tenantqueue.W016"
     assert message.startswith("The encoding of the database 'latin' is LATIN1: a job whose")
 
 
@@ -280,8 +280,8 @@ def test_database_is_found_when_rewritten_migrations_have_made_it(change, said):
 
     ((number, message),) = found(checks.check_database, databases=["default"])
 
-    assert (number, said in message) == ("tenantqueue.E025", True)
-    with pytest.raises(SystemCheckError, match=r"tenantqueue\.E025"):
+    assert (number, said in message) == ("tenantqueue.E018", True)
+    with pytest.raises(SystemCheckError, match=r"tenantqueue\.E018"):
         call_command("migrate", verbosity=0, skip_checks=False)
 
 

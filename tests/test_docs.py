@@ -182,11 +182,16 @@ def functions_of(module: ModuleType) -> list[str]:
 
 
 def test_every_setting_is_documented() -> None:
-    for kind in conf.settings_kinds():
-        docs = from_code.settings_docs(kind)
-        for field in fields(kind):
-            assert docs[field.name], f"{kind.__name__}.{field.name} has no text below it"
-            assert f"### `{field.name.upper()}`" in text_of("reference/settings.md")
+    known = {kind.group: conf.keys_of(kind) for kind in conf.settings_kinds()}
+    for each in from_code.all_settings():
+        assert each.text, f"{each.key} has no text below it"
+        assert each.why, f"{each.key} does not say why it has its default"
+    page = text_of("reference/settings.md")
+    shown: dict[str, list[str]] = {}
+    for title, table in re.findall(r"^## (.+)\n(.*?)(?=^## |\Z)", page, re.M | re.S):
+        group = title if title in known else ""
+        shown.setdefault(group, []).extend(re.findall(r"^\| `([A-Z_]+)` \|", table, re.M))
+    assert shown == known
 
 
 @pytest.mark.parametrize("name", from_code.commands())
@@ -237,7 +242,7 @@ def test_every_app_is_named_in_a_how_to_page(app: str) -> None:
 
 
 def test_every_key_of_an_executor_is_documented() -> None:
-    (text,) = re.findall(r"### `EXECUTORS`\n(.*?)\n##", text_of("reference/settings.md"), re.S)
+    (text,) = re.findall(r"^\| `EXECUTORS` \|.*$", text_of("reference/settings.md"), re.M)
     for name in conf._ENTRY_KEYS:
         assert f"`{name}`" in text
     for name in (*conf._ENTRY_KEYS, *executor.KNOWN):
@@ -267,6 +272,26 @@ def test_every_system_check_is_documented() -> None:
     rows = re.findall(r"^\| `(.+?)` \| .+ \| .+ \|$", text_of("reference/checks.md"), re.M)
     assert sorted(rows) == sorted(ids)
     assert all(re.fullmatch(r"tenantqueue\.[EW]\d{3}", found) for found in ids)
+    numbers = {int(found[-3:]) for found in ids}
+    assert numbers == {*range(1, len(numbers) + 1)}
+
+
+def test_every_system_check_names_a_page_in_its_hint() -> None:
+    for path in PACKAGE.rglob("*.py"):
+        if "django.core.checks" not in (source := path.read_text()):
+            continue
+        tree = ast.parse(source)
+        named = {
+            ast.unparse(node.targets[0]): ast.unparse(node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and any(k.arg == "id" for k in node.keywords):
+                hint = next(ast.unparse(k.value) for k in node.keywords if k.arg == "hint")
+                pages = re.findall(r"See docs/([\w/-]+\.md)", named.get(hint, hint))
+                assert pages, f"{path.name}: {hint}"
+                assert all((DOCS / page).is_file() for page in pages), pages
 
 
 def all_exceptions() -> dict[str, type[Exception]]:

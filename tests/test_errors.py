@@ -26,11 +26,9 @@ FOR_PEOPLE = (
 """Exceptions whose messages are read by the one who has made the mistake."""
 SHORT = {
     "{} {}": "the value, and the message of an error about it",
-    "TENANTQUEUE[{}] needs {} in INSTALLED_APPS": "the rule is the way out",
-    "TENANTQUEUE[{}] is not a setting{}": "a hint with known names follows",
 }
 """Messages with one clause, and why that is enough."""
-SECRET = ("headers:", "url:", "payload:", "TENANTQUEUE['METRICS_TOKEN']", "HTTP_SECRETS")
+SECRET = ("headers:", "url:", "payload:", "TENANTQUEUE['METRICS']", "TENANTQUEUE['HTTP']['SEC")
 """What messages begin with that must not show the value: it may be secret."""
 
 

@@ -97,7 +97,7 @@ def test_every_own_task_but_http_job_is_internal() -> None:
 
 @pytest.mark.parametrize("name", [*OWN, *CALLABLE])
 def test_no_name_finds_a_task_of_the_package(name: str) -> None:
-    with override_settings(TENANTQUEUE={"CALLABLES": ["*"], "API_TASKS": ["*"]}):
+    with override_settings(TENANTQUEUE={"CALLABLES": ["*"], "API": {"TASKS": ["*"]}}):
         with pytest.raises(NotAllowed, match=REFUSED):
             describe_named(name)
         with pytest.raises(NotAllowed, match=REFUSED):

@@ -91,8 +91,8 @@ def test_setting_of_seconds_may_be_a_timedelta():
     made = read_settings(raw)[Settings]
 
     assert (made.backoff_max, made.poll_interval) == (3600.0, 0.5)
-    with pytest.raises(InvalidOption, match="HISTORY_KEEP"):
-        read_settings({"HISTORY_KEEP": HOUR})
+    with pytest.raises(InvalidOption, match="HISTORY_KEEP_MONTHS"):
+        read_settings({"HISTORY_KEEP_MONTHS": HOUR})
 
 
 def test_wait_takes_a_timedelta(transactional_db):

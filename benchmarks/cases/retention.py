@@ -228,7 +228,7 @@ def _drop(bench: Bench, queue_id: int, round_: int) -> tuple[float, float, float
     bench.settle()
     keep = MONTHS - 2 - round_
     load = Load(bench, queue_id)
-    kept = override_settings(TENANTQUEUE={**settings.TENANTQUEUE, "HISTORY_KEEP": keep})
+    kept = override_settings(TENANTQUEUE={**settings.TENANTQUEUE, "HISTORY_KEEP_MONTHS": keep})
     with kept, load.running():
         time.sleep(1.0)  # plans are made
         load.enqueues.clear()

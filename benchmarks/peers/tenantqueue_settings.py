@@ -21,4 +21,4 @@ INSTALLED_APPS = [
     "django_tenantqueue",
     "tenantqueue_app",
 ]
-TENANTQUEUE = {"DEFAULT_NUM_SLOTS": 100_000}
+TENANTQUEUE = {"DEFAULT_TENANT_SLOTS": 100_000}

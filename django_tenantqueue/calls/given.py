@@ -93,11 +93,11 @@ def _with_queue(changes: dict[str, Any]) -> dict[str, Any]:
             value=name,
         )
     if queue is None:
-        changes["queue"] = next((q for q in entry.queues if "*" not in q), name)
+        changes["queue"] = next((q for q in entry.new_queues if "*" not in q), name)
     elif not entry.has(queue):
         raise InvalidOption(
-            f"queue={queue!r} is not one of executor {name!r}, whose QUEUES are "
-            f"{list(entry.queues)!r}: give one of them, or the queue alone",
+            f"queue={queue!r} is not one of executor {name!r}, whose NEW_QUEUES are "
+            f"{list(entry.new_queues)!r}: give one of them, or the queue alone",
             option="queue",
             value=queue,
         )

@@ -15,7 +15,7 @@ def may_use_cache(value: object) -> bool:
     """Whether store_result() may talk to a cache, and so block."""
     settings = get_settings()
     return value is not None and (
-        settings.result_store != "db" or settings.large_results != "error"
+        settings.result_store is not None or settings.large_result_store is not None
     )
 
 
@@ -29,15 +29,15 @@ def store_result(job_id: int, claim_seq: int, value: object) -> tuple[str | None
         return None, None
     settings = get_settings()
     alias = settings.result_store
-    if alias == "db":
+    if alias is None:
         if size_of(text) <= settings.max_result_bytes:
             return text, None
-        alias = settings.large_results
-        if alias == "error":
+        alias = settings.large_result_store
+        if alias is None:
             raise _too_large(
                 "the result is",
                 text,
-                "return less, or set TENANTQUEUE['LARGE_RESULTS'] to the alias of a cache",
+                "return less, or set TENANTQUEUE['LARGE_RESULT_STORE'] to the alias of a cache",
             )
     key = f"tenantqueue-result-{job_id}-{claim_seq}"
     caches[alias].set(key, json.loads(text), settings.result_ttl)

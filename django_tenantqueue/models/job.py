@@ -244,8 +244,9 @@ class Job(models.Model):
         value = caches[alias].get(key, _MISSING)
         if value is _MISSING:
             raise LookupError(
-                f"the result of job {self.pk} is no longer in the cache {alias!r}: raise the "
-                "TIMEOUT or the size of that cache, or keep results in their rows (LARGE_RESULTS)"
+                f"the result of job {self.pk} is no longer in the cache {alias!r}: raise "
+                "RESULT_TTL or the size of that cache, or keep results in their rows (RESULT_STORE, "
+                "LARGE_RESULT_STORE)"
             )
         return value
 
@@ -284,8 +285,8 @@ class Job(models.Model):
         if fresh is None:
             raise JobNotFound(
                 f"job {self.pk} does not exist any more: it was deleted, or its history was "
-                "dropped. Retention rules and the setting HISTORY_KEEP say for how long jobs are "
-                "kept",
+                "dropped. Retention rules and the setting HISTORY_KEEP_MONTHS say for how long "
+                "jobs are kept",
                 job_id=self.pk,
             )
         self.__dict__.update(fresh.__dict__)

@@ -249,7 +249,7 @@ def make_queue(tenant: str, name: str, *, using: str | None = None, **changes: A
     """
     alias, settings = alias_of(using), get_settings()
     key = {"tenant": check_tenant("tenant", tenant), "name": check_queue("name", name)}
-    new = {"num_slots": settings.default_num_slots, "executor": settings.executor_of(name)}
+    new = {"num_slots": settings.slots_of(key["tenant"]), "executor": settings.executor_of(name)}
     with transaction.atomic(using=alias):
         row, is_new = TenantQueue.objects.using(alias).get_or_create(**key, defaults=new)
         if is_new:

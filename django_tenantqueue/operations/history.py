@@ -125,7 +125,7 @@ def list_stray_months(using: str) -> list[date]:
 
 
 def oldest_kept(keep_months: int | None, now: datetime) -> datetime | None:
-    """Return the beginning of the oldest month that HISTORY_KEEP keeps; None: all are kept."""
+    """Return the beginning of the oldest month that is kept; None: all are."""
     if keep_months is None:
         return None
     month = now.year * 12 + now.month - 1 - keep_months
@@ -135,10 +135,11 @@ def oldest_kept(keep_months: int | None, now: datetime) -> datetime | None:
 def dropped_whole(using: str, now: datetime | None = None) -> list[Leaf]:
     """Return the months in which no job is kept, the oldest first.
 
-    HISTORY_KEEP says so, unless a feature says otherwise. Unfinished monitors keep their details.
+    HISTORY_KEEP_MONTHS says so, unless a feature says otherwise. Unfinished monitors keep their
+    details.
     """
     moment = now or datetime.now(UTC)
-    before = oldest_kept(get_settings().history_keep, moment)
+    before = oldest_kept(get_settings().history_keep_months, moment)
     for kept_from in hooks(Feature.history_kept_from):
         before = kept_from(using, moment, before)
     if before is None:

@@ -60,8 +60,8 @@ def expire(using: str, look: Where | None = None) -> int:
 
 
 def prune_changes(using: str) -> int:
-    """Delete changes older than TENANTQUEUE["CHANGES_KEEP"] days; return how many."""
-    keep = get_settings().changes_keep
+    """Delete changes older than CHANGES_KEEP_DAYS days; return how many."""
+    keep = get_settings().changes_keep_days
     if keep is None:
         return 0
     changes = Change.objects.using(using)
@@ -79,7 +79,7 @@ def make_history(using: str, today: date | None = None) -> list[str]:
     A leaf that cannot be had now, because the whole history is being read, is left for later.
     """
     months = [(today or datetime.now(UTC).date()).replace(day=1)]
-    for _ in range(get_settings().history_ahead):
+    for _ in range(get_settings().history_ahead_months):
         months.append(history.next_month(months[-1]))
     have = {leaf.month for leaf in history.list_leaves(using)}
     made = []

@@ -96,8 +96,11 @@ def make_queues(targets: Sequence[Target]) -> dict[queries.QueueName, queries.Fo
     if settings.strict_queues:
         for target in targets:
             check_declared(target, "STRICT_QUEUES")
-    slots, executor_of = settings.default_num_slots, settings.executor_of
-    new = [queries.NewQueue(t.tenant, t.queue, slots, executor_of(t.queue)) for t in targets]
+    slots_of, executor_of = settings.slots_of, settings.executor_of
+    new = [
+        queries.NewQueue(t.tenant, t.queue, slots_of(t.tenant), executor_of(t.queue))
+        for t in targets
+    ]
     made = queries.create_queues(targets[0].using, new)
     _remember(targets[0].using, made)
     return made
@@ -120,7 +123,7 @@ def check_declared(target: Target, by: str) -> None:
     own = TenantQueue.objects.using(target.using).filter(tenant=target.tenant)
     raise UnknownQueue(
         f"tenant {target.tenant!r} has no queue {target.queue!r}, and {by} creates only queues "
-        "that a task or TENANTQUEUE['QUEUES'] names."
+        "that a task or TENANTQUEUE['DECLARED_QUEUES'] names."
         f"{near_names(target.queue, own)} Add the name there, or create the queue in the admin",
         tenant=target.tenant,
         queue=target.queue,
@@ -139,7 +142,7 @@ def is_declared(queue: str) -> bool:
     return (
         queue in _declared_names()
         or settings.executor_of(queue) is not None
-        or any(fnmatchcase(queue, name) for name in settings.queues)
+        or any(fnmatchcase(queue, name) for name in settings.declared_queues)
     )
 
 
@@ -153,7 +156,8 @@ def _declared_names() -> set[str]:
 def near_names(queue: str, rows: QuerySet[TenantQueue]) -> str:
     """Return a sentence that suggests names near to this one; "" when none is near."""
     own = rows.order_by("name").values_list("name", flat=True).distinct()[:BATCH]
-    near = get_close_matches(queue, {*_declared_names(), *get_settings().queues, *own}, n=3)
+    known = {*_declared_names(), *get_settings().declared_queues, *own}
+    near = get_close_matches(queue, known, n=3)
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 

@@ -9,10 +9,8 @@ from django.utils.translation import gettext
 from ..conf import get_settings
 from ..link_tokens import Holder, read_job_token
 from ..models import Job
+from ..settings import MESSAGE
 from ..states import State
-
-OWN_MESSAGE = "message"
-"""The STATUS_ERROR that shows the messages of exceptions."""
 
 
 def open_links(using: str, tokens: Sequence[str], who: Holder) -> dict[str, Job]:
@@ -28,8 +26,9 @@ def open_links(using: str, tokens: Sequence[str], who: Holder) -> dict[str, Job]
 def public_error(job: Job) -> str | None:
     """Return what users may read of a job's newest error, by STATUS_ERROR; None: there is none."""
     text = get_settings().status_error
-    if text == OWN_MESSAGE:
-        return error_message(job)
+    if MESSAGE in text:
+        message = error_message(job)
+        return None if message is None else gettext(text).replace(MESSAGE, message)
     ended_well = job.state in (State.SUCCESS, State.CANCELLED)
     return None if ended_well or job.last_error is None else gettext(text)
 

@@ -18,6 +18,7 @@ import textwrap
 import tomllib
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -90,29 +91,122 @@ def field_docs(path: Path, class_name: str) -> dict[str, str]:
     return docs
 
 
-def settings() -> str:
-    """Return a section for each setting: of the core, and of the features."""
-    from dataclasses import fields
+@dataclass(frozen=True)
+class Setting:
+    """One key of TENANTQUEUE, as the reference shows it."""
 
+    group: str
+    """The dict that has it; "" is TENANTQUEUE itself."""
+    table: str
+    """The title of its table."""
+    key: str
+    shape: str
+    default: str
+    text: str
+    why: str
+
+    def row(self) -> str:
+        cells = f"`{self.key}`", self.shape, self.default, self.text, self.why
+        return f"| {' | '.join(cells)} |"
+
+
+def settings() -> str:
+    """Return a table for each part of the core's settings, and for each app with settings."""
+    parts: dict[str, list[str]] = {}
+    for each in all_settings():
+        parts.setdefault(each.table, []).append(each.row())
+    return "\n\n".join(
+        "\n".join(
+            [
+                f"## {table}\n",
+                *_app_line(table),
+                "| key | type | default | meaning | why this default |",
+                "| --- | --- | --- | --- | --- |",
+                *rows,
+            ]
+        )
+        for table, rows in parts.items()
+    )
+
+
+def _app_line(table: str) -> list[str]:
     from django_tenantqueue.conf import settings_kinds
 
-    parts = []
+    kind = next((kind for kind in settings_kinds() if kind.group == table), None)
+    if kind is None:
+        return []
+    app = kind.__module__.rpartition(".")[0]
+    return [wrap(f"Keys of `TENANTQUEUE[\"{table}\"]`. The app `{app}` has them.") + "\n"]
+
+
+def all_settings() -> list[Setting]:
+    """Return the settings of the core, then those of the features."""
+    from dataclasses import fields
+    from typing import get_type_hints
+
+    from django_tenantqueue.conf import settings_kinds, shape_of
+
+    found = []
     for kind in settings_kinds():
-        docs, defaults = settings_docs(kind), kind()
-        package = kind.__module__.rpartition(".")[0]
-        app = "" if package == "django_tenantqueue" else f", of the app `{package}`"
+        path, defaults, hints = Path(inspect.getfile(kind)), kind(), get_type_hints(kind)
+        texts, titles = field_paragraphs(path, kind.__name__), field_titles(path, kind.__name__)
         for field in fields(kind):
-            shape = re.sub(r"tuple\[(\w+), \.\.\.\]", r"list of \1", str(field.type))
-            default = getattr(defaults, field.name)
-            default = list(default) if isinstance(default, tuple) else default
-            said = wrap(f"{shape}, default `{default!r}`{app}")
-            parts.append(f"### `{field.name.upper()}`\n\n{said}\n\n{wrap(docs[field.name])}\n")
-    return "\n".join(parts)
+            name, hint = field.name, hints[field.name]
+            text, why = [*texts.get(name, ()), "", ""][:2]
+            shape = re.sub(r"\ba (?=list|dict|duration)", "", shape_of(hint))
+            default = shown_default(getattr(defaults, name), hint)
+            table = kind.group or titles[name]
+            found.append(Setting(kind.group, table, name.upper(), shape, default, text, why))
+    return found
 
 
-def settings_docs(kind: type[Any]) -> dict[str, str]:
-    """Return the texts below the fields of a dataclass of settings."""
-    return field_docs(Path(inspect.getfile(kind)), kind.__name__)
+def shown_default(value: Any, hint: Any) -> str:
+    """Return the default of a setting as a cell of a table."""
+    if isinstance(value, tuple) and value:
+        return ", ".join(f"`{entry}`" for entry in value)
+    if isinstance(value, tuple):
+        return "`[]`"
+    if isinstance(value, float):
+        return shown_duration(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"`{value:_}`"
+    return f"`{value!r}`"
+
+
+def shown_duration(seconds: float) -> str:
+    """Return a duration in its largest whole unit: "7 days"."""
+    units = (("day", 86_400), ("hour", 3600), ("second", 1))
+    unit, size = next((u, s) for u, s in units if seconds % s == 0)
+    return f"{seconds / size:g} {unit}{'' if seconds == size else 's'}"
+
+
+def field_paragraphs(path: Path, class_name: str) -> dict[str, list[str]]:
+    """Return the paragraphs of the string below each annotated field of a class, as lines."""
+    tree = ast.parse(path.read_text())
+    body = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == class_name).body
+    return {
+        field.target.id: [" ".join(p.split()) for p in after.value.value.split("\n\n")]
+        for field, after in zip(body, body[1:], strict=False)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(after, ast.Expr)
+        and isinstance(after.value, ast.Constant)
+        and isinstance(after.value.value, str)
+    }
+
+
+def field_titles(path: Path, class_name: str) -> dict[str, str]:
+    """Return the comment above each annotated field of a class, or above one before it."""
+    titles: dict[str, str] = {}
+    title, is_inside = "", False
+    for line in path.read_text().splitlines():
+        if line.startswith("class "):
+            is_inside = line.startswith(f"class {class_name}:")
+        elif is_inside and (comment := re.match(r"    # (.+)$", line)):
+            title = comment[1]
+        elif is_inside and (field := re.match(r"    (\w+): ", line)):
+            titles[field[1]] = title
+    return titles
 
 
 # commands
@@ -461,12 +555,9 @@ def _features(config: Any) -> list[Any]:
 
 
 def _own_settings(config: Any) -> list[str]:
-    """Return the first words of an app's settings."""
-    from dataclasses import fields
-
-    kinds = [one.settings for one in _features(config) if one.settings]
-    words = {each.name.upper().partition("_")[0] for kind in kinds for each in fields(kind)}
-    return [f"`{word}_…`" for word in sorted(words)]
+    """Return links to the tables of an app's settings."""
+    groups = [one.settings.group for one in _features(config) if one.settings]
+    return [f"[`{group}`](settings.md#{group.lower()})" for group in groups]
 
 
 def _own_options(config: Any) -> list[str]:

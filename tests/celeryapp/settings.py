@@ -6,7 +6,7 @@ from tests.process.settings import INSTALLED_APPS, TENANTQUEUE
 EXECUTORS = {
     "celery": {
         "BACKEND": "django_tenantqueue.contrib.celery.CeleryExecutor",
-        "QUEUES": ["celery", "celery-*"],
+        "NEW_QUEUES": ["celery", "celery-*"],
         "OPTIONS": {"app": "tests.celeryapp.app.app"},
     }
 }

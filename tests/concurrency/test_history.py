@@ -84,7 +84,7 @@ def test_old_months_are_dropped_when_they_are_past_their_keep():
     maintain.make_history("default", FAR)
     kept = [name for name in names() if name > "tenantqueue_job_history_2071m03"]
 
-    with override_settings(TENANTQUEUE={"HISTORY_KEEP": 1}):
+    with override_settings(TENANTQUEUE={"HISTORY_KEEP_MONTHS": 1}):
         dropped = maintain.drop_history("default", FAR)
 
     assert history.leaf_name(LONG_AGO) in dropped
@@ -127,7 +127,7 @@ def test_old_leaf_is_dropped_when_an_enqueue_is_open(threads):
     with transaction.atomic():
         noop.using(tenant="acme").delay()
 
-        with override_settings(TENANTQUEUE={"HISTORY_KEEP": 60}):
+        with override_settings(TENANTQUEUE={"HISTORY_KEEP_MONTHS": 60}):
             assert threads.run(maintain.drop_history, "default") == [history.leaf_name(LONG_AGO)]
 
 
@@ -136,7 +136,7 @@ def test_old_leaf_is_emptied_now_and_dropped_later_when_a_finish_is_open(worker,
     make_job(state="success", finished_at=datetime(2001, 1, 15, tzinfo=UTC))
     make_job()
     jobs = worker.claim()
-    with override_settings(TENANTQUEUE={"HISTORY_KEEP": 60}):
+    with override_settings(TENANTQUEUE={"HISTORY_KEEP_MONTHS": 60}):
         with worker.db.transaction():
             worker.finish_inside(jobs)
             assert threads.run(maintain.drop_history, "default") == []
@@ -149,7 +149,7 @@ def test_nothing_is_dropped_now_when_somebody_reads_the_whole_history(open_conne
     history.make_leaf("default", LONG_AGO)
     job = make_job(state="success", finished_at=datetime(2001, 1, 15, tzinfo=UTC))
     reader = open_connection()
-    with override_settings(TENANTQUEUE={"HISTORY_KEEP": 60}):
+    with override_settings(TENANTQUEUE={"HISTORY_KEEP_MONTHS": 60}):
         with reader.transaction():
             reader.execute("SELECT count(*) FROM tenantqueue_job_history")
             assert threads.run(maintain.drop_history, "default") == []
@@ -196,7 +196,7 @@ def test_stopped_monitor_stays_stopped_when_the_month_of_its_failures_is_old():
     for _ in range(2):
         make_job(state="error", finished_at=ended, monitor_id=monitor.pk)
 
-    with override_settings(TENANTQUEUE={"HISTORY_KEEP": 60}):
+    with override_settings(TENANTQUEUE={"HISTORY_KEEP_MONTHS": 60}):
         assert maintain.drop_history("default") == []
         cancel_monitor(monitor.pk)
         assert maintain.drop_history("default") == [history.leaf_name(LONG_AGO)]
@@ -228,7 +228,7 @@ def test_stray_rows_move_when_their_month_is_made(worker):
     assert Job.objects.count() == 4
 
 
-@override_settings(TENANTQUEUE={"HISTORY_KEEP": 1})
+@override_settings(TENANTQUEUE={"HISTORY_KEEP_MONTHS": 1})
 @pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
 def test_both_succeed_when_two_make_and_drop_the_same_leaves_at_once(threads, isolation):
     """The catalogue has several errors for it, each of an instant of its own: many tries."""
@@ -268,7 +268,7 @@ def test_tables_that_are_not_ours_are_left_alone_when_they_are_attached():
             "tenantqueue_job_history_archive FOR VALUES FROM ('1990-01-01') TO ('1991-01-01')"
         )
         try:
-            with override_settings(TENANTQUEUE={"HISTORY_KEEP": 60}):
+            with override_settings(TENANTQUEUE={"HISTORY_KEEP_MONTHS": 60}):
                 assert maintain.drop_history("default") == []
         finally:
             cursor.execute("DROP TABLE tenantqueue_job_history_archive")

@@ -1,20 +1,37 @@
 """What deliveries add to the queue."""
 
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import ClassVar
+
 from django.utils import timezone
 from django.utils.html import format_html
 
 from django_tenantqueue.admin.visible import may, only_visible
+from django_tenantqueue.conf import settings_of
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.features import Condition, Duty, Feature, Severity
+from django_tenantqueue.settings import setting
 
 from .models import Delivery
 
 BATCH = 500
 
 
+@dataclass(frozen=True, slots=True)
+class DeliverySettings:
+    """Keys of TENANTQUEUE["DELIVERIES"]."""
+
+    group: ClassVar[str] = "DELIVERIES"
+
+    patience: float = setting(600.0, least=0)
+    """Time after which a delivery is late."""
+
+
 def late(using, tenants=None):
     """Return the deliveries that are late, of some tenants or of all (None)."""
-    rows = Delivery.objects.using(using).filter(due_at__lt=timezone.now())
+    patience = timedelta(seconds=settings_of(DeliverySettings).patience)
+    rows = Delivery.objects.using(using).filter(due_at__lt=timezone.now() - patience)
     return rows if tenants is None else rows.filter(tenant__in=tenants)
 
 
@@ -40,6 +57,8 @@ def read_carrier(task, value):
 
 class Deliveries(Feature):
     """See features.py for when each method is called."""
+
+    settings = DeliverySettings
 
     def task_options(self):
         return {"carrier": read_carrier}

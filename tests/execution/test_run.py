@@ -218,7 +218,7 @@ def test_job_ends_in_error_when_its_statistics_cannot_be_stored(what):
     assert job.last_error["class"].endswith("InvalidResult")
 
 
-@override_settings(TENANTQUEUE={"LARGE_RESULTS": "default"})
+@override_settings(TENANTQUEUE={"LARGE_RESULT_STORE": "default"})
 def test_result_goes_to_the_cache_when_it_is_too_large_for_the_row():
     job = ran(sample_tasks.returns.delay("large"))
 

@@ -126,7 +126,7 @@ class Keeping(Feature):
 
 @pytest.mark.django_db
 def test_months_stay_that_a_feature_keeps(install: Install, settings) -> None:
-    settings.TENANTQUEUE = {"HISTORY_KEEP": 1}
+    settings.TENANTQUEUE = {"HISTORY_KEEP_MONTHS": 1}
     history.make_leaf("default", OLD.date())
     assert OLD.date() in [leaf.month for leaf in history.dropped_whole("default", NOW)]
     keeping = Keeping()
@@ -141,7 +141,7 @@ def test_months_stay_that_a_feature_keeps(install: Install, settings) -> None:
 @pytest.mark.usefixtures("core_alone")
 @pytest.mark.parametrize(("keep", "dropped"), [(None, False), (4, False), (3, True)])
 def test_months_are_dropped_by_the_setting_alone(keep: int | None, dropped: bool, settings) -> None:
-    settings.TENANTQUEUE = {"HISTORY_KEEP": keep}
+    settings.TENANTQUEUE = {"HISTORY_KEEP_MONTHS": keep}
     history.make_leaf("default", OLD.date())
 
     months = [leaf.month for leaf in history.dropped_whole("default", NOW)]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import dataclass, fields
+from typing import ClassVar
 
 import pytest
 from django.apps import apps
+from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django.test import override_settings
 
@@ -21,21 +23,23 @@ from tests.testapp.tasks import add
 
 @dataclass(frozen=True, slots=True)
 class ParcelSettings:
-    parcel_queue: str = setting("parcels", is_queue=True)
-    parcel_weight: float = setting(2.0, above=0, most=30)
-    parcel_prices: str | None = setting(None, takes=1)
-    parcel_carriers: tuple[str, ...] = setting(("van",), is_added=True)
+    group: ClassVar[str] = "PARCELS"
+
+    queue: str = setting("parcels", is_queue=True)
+    patience: float = setting(2.0, above=0, most=30)
+    prices: str | None = setting(None, takes=1)
+    carriers: tuple[str, ...] = ("van",)
 
     def check(self) -> None:
-        if self.parcel_carriers == ():
-            raise InvalidOption("TENANTQUEUE['PARCEL_CARRIERS'] names no carrier")
+        if self.carriers == ():
+            raise InvalidOption("TENANTQUEUE['PARCELS']['CARRIERS'] names no carrier")
 
 
 class Parcels(Feature):
     settings = ParcelSettings
 
     def queue_names(self):
-        return [settings_of(ParcelSettings).parcel_queue]
+        return [settings_of(ParcelSettings).queue]
 
 
 @pytest.fixture
@@ -57,10 +61,10 @@ def test_values_of_a_feature_are_read_when_it_is_installed(install):
     install(Parcels())
 
     assert settings_of(ParcelSettings) == ParcelSettings()
-    raw = {"PARCEL_WEIGHT": 5, "PARCEL_CARRIERS": ["bike"], "DEFAULT_QUEUE": "mail"}
+    raw = {"PARCELS": {"PATIENCE": 5, "CARRIERS": ["bike"]}, "DEFAULT_QUEUE": "mail"}
     with override_settings(TENANTQUEUE=raw):
         made = settings_of(ParcelSettings)
-        assert (made.parcel_weight, made.parcel_carriers) == (5.0, ("van", "bike"))
+        assert (made.patience, made.carriers) == (5.0, ("van", "bike"))
         assert settings_of(ParcelSettings) is made
         assert settings_of(Settings) is get_settings()
         assert get_settings().default_queue == "mail"
@@ -70,14 +74,34 @@ def test_values_of_a_feature_are_read_when_it_is_installed(install):
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        ({"PARCEL_WEIGHT": 0}, "TENANTQUEUE['PARCEL_WEIGHT'] is 0.0: it must be above 0"),
-        ({"PARCEL_WEIGHT": 31}, "TENANTQUEUE['PARCEL_WEIGHT'] is 31.0: it must be at most 30"),
-        ({"PARCEL_WEIGHT": "2"}, "TENANTQUEUE['PARCEL_WEIGHT'] is '2': it must be float"),
-        ({"PARCEL_QUEUE": ""}, "it must be from 1 to 100 characters long"),
-        ({"PARCEL_CARRIERS": ["!*"]}, "TENANTQUEUE['PARCEL_CARRIERS'] names no carrier"),
-        ({"PARCEL_WEIGTH": 1}, "did you mean 'PARCEL_WEIGHT'?"),
+        ({"PARCELS": {"PATIENCE": 0}}, "TENANTQUEUE['PARCELS']['PATIENCE'] is 0.0: it must be a"),
+        ({"PARCELS": {"PATIENCE": 31}}, "['PATIENCE'] is 31.0: it must be at most 30"),
+        ({"PARCELS": {"PATIENCE": "2"}}, "['PATIENCE'] is '2': it must be a duration"),
+        ({"PARCELS": {"QUEUE": ""}}, "it must be from 1 to 100 characters long"),
+        ({"PARCELS": {"CARRIERS": ["!*"]}}, "TENANTQUEUE['PARCELS']['CARRIERS'] names no carrier"),
+        (
+            {"PARCELS": {"PATIENSE": 1}},
+            "TENANTQUEUE['PARCELS']['PATIENSE'] is not a setting; did you mean "
+            "TENANTQUEUE['PARCELS']['PATIENCE']?",
+        ),
+        ({"PARCELS": {"COLOUR": 1}}, "known are QUEUE, PATIENCE, PRICES, CARRIERS"),
+        ({"PARCELS": 3}, "TENANTQUEUE['PARCELS'] is 3: it must be a dict"),
+        ({"PARCELS_PATIENCE": 1}, "did you mean TENANTQUEUE['PARCELS']['PATIENCE']"),
+        ({"PARCEL": {}}, "did you mean TENANTQUEUE['PARCELS']"),
+        (
+            {"PATIENCE": 1},
+            "TENANTQUEUE['PATIENCE'] is not a setting: its place is "
+            "TENANTQUEUE['PARCELS']['PATIENCE']",
+        ),
+        (
+            {"PARCELS": {"DATABASE": "x"}},
+            "TENANTQUEUE['PARCELS']['DATABASE'] is not a setting: its place is "
+            "TENANTQUEUE['DATABASE']",
+        ),
         ({"COLOUR": 3}, "known are DATABASE,"),
+        ({"HTTP": {"TIMEOUT": 3}}, "needs django_tenantqueue.contrib.http in INSTALLED_APPS"),
         ({"HTTP_TIMEOUT": 3}, "needs django_tenantqueue.contrib.http in INSTALLED_APPS"),
+        ({"METRICS": {}}, "needs django_tenantqueue.contrib.prometheus in INSTALLED_APPS"),
     ],
     ids=str,
 )
@@ -93,7 +117,7 @@ def test_any_wrong_key_is_named_when_the_core_reads_its_own(install, raw, messag
 def test_known_keys_are_all_of_them_when_one_is_unknown(install):
     install(Parcels())
 
-    with pytest.raises(InvalidOption, match=r"known are DATABASE,.*, PARCEL_CARRIERS$"):
+    with pytest.raises(InvalidOption, match=r"known are DATABASE,.*, PARCELS$"):
         read_settings({"COLOUR": 3})
 
 
@@ -104,13 +128,13 @@ def test_values_are_none_when_the_feature_is_not_installed(install):
         settings_of(ParcelSettings)
 
 
-@override_settings(TENANTQUEUE={"COLOUR": 3, "DEFAULT_QUEUE": "mail", "PARCEL_WEIGHT": 7})
+@override_settings(TENANTQUEUE={"COLOUR": 3, "DEFAULT_QUEUE": "mail", "PARCELS": {"PATIENCE": 7}})
 def test_own_keys_alone_are_read_while_django_starts(install, monkeypatch):
     install(Parcels())
     monkeypatch.setattr(apps, "ready", False)
 
     assert get_settings().default_queue == "mail"
-    assert settings_of(ParcelSettings).parcel_weight == 7.0
+    assert settings_of(ParcelSettings).patience == 7.0
     monkeypatch.setattr(apps, "ready", True)
     with pytest.raises(InvalidOption, match="COLOUR"):
         get_settings()
@@ -120,17 +144,17 @@ def test_own_keys_alone_are_read_while_django_starts(install, monkeypatch):
 def test_path_of_a_feature_is_found_when_it_cannot_be_used(install, path):
     install(Parcels())
 
-    with override_settings(TENANTQUEUE={"PARCEL_PRICES": path}):
+    with override_settings(TENANTQUEUE={"PARCELS": {"PRICES": path}}):
         (message,) = checks.check_settings()
 
     assert message.id == "tenantqueue.E004"
-    assert f"TENANTQUEUE['PARCEL_PRICES'] names {path!r}, which cannot be used" in message.msg
+    assert f"TENANTQUEUE['PARCELS']['PRICES'] names {path!r}, which cannot be used" in message.msg
 
 
 @pytest.mark.django_db(transaction=True)
-@override_settings(TENANTQUEUE={"STRICT_QUEUES": True, "PARCEL_QUEUE": "heavy"})
+@override_settings(TENANTQUEUE={"STRICT_QUEUES": True, "PARCELS": {"QUEUE": "heavy"}})
 def test_queue_of_a_feature_is_made_when_queues_are_strict(install):
-    with pytest.raises(InvalidOption, match="PARCEL_QUEUE"):
+    with pytest.raises(InvalidOption, match="PARCELS"):
         get_settings()
     install(Parcels())
 
@@ -147,10 +171,28 @@ def test_settings_are_read_again_when_other_apps_are_installed():
     assert get_settings() is not before
 
 
-def test_no_key_belongs_to_two_features():
-    names = [each.name for kind in conf.settings_kinds() for each in fields(kind)]
+def test_no_group_belongs_to_two_features():
+    groups = [kind.group for kind in conf.settings_kinds()]
 
-    assert len(names) == len(set(names))
+    assert len(groups) == len(set(groups))
+    assert not {*groups} & {each.name.upper() for each in fields(Settings)}
+    assert all(group in groups for group in conf._APPS)
+
+
+def test_feature_is_refused_when_its_settings_have_no_group(monkeypatch):
+    @dataclass(frozen=True)
+    class Homeless:
+        colour: str = ""
+
+    class Wrong(Feature):
+        settings = Homeless
+
+    config = apps.get_app_config("testapp")
+    monkeypatch.setattr(config, "tenantqueue_features", ("wrong",), raising=False)
+    monkeypatch.setattr(features, "import_string", lambda path: Wrong)
+
+    with pytest.raises(ImproperlyConfigured, match=r"Homeless needs a class variable `group`"):
+        features._features_of(config)
 
 
 START = """

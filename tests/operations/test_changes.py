@@ -525,9 +525,9 @@ def test_old_entries_are_pruned_in_steps(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_entries_are_kept_as_long_as_the_setting_says() -> None:
     make_old(3000)
 
-    with override_settings(TENANTQUEUE={"CHANGES_KEEP": None}):
+    with override_settings(TENANTQUEUE={"CHANGES_KEEP_DAYS": None}):
         assert maintain.prune_changes("default") == 0
-    with override_settings(TENANTQUEUE={"CHANGES_KEEP": 3001}):
+    with override_settings(TENANTQUEUE={"CHANGES_KEEP_DAYS": 3001}):
         assert maintain.prune_changes("default") == 0
-    with override_settings(TENANTQUEUE={"CHANGES_KEEP": 2999}):
+    with override_settings(TENANTQUEUE={"CHANGES_KEEP_DAYS": 2999}):
         assert maintain.prune_changes("default") == 1

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, transaction
+from django.test import override_settings
 from django.utils import timezone
 
 from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, QueueRetired
@@ -378,7 +379,7 @@ def test_operations_name_what_is_no_row(wrong):
 
 
 def test_queue_is_made_or_changed(settings):
-    settings.TENANTQUEUE = {"STRICT_QUEUES": True, "DEFAULT_NUM_SLOTS": 4}
+    settings.TENANTQUEUE = {"STRICT_QUEUES": True, "DEFAULT_TENANT_SLOTS": 4}
 
     made = control.make_queue("acme", "mail", weight=3)
     changed = control.make_queue("acme", "mail", num_slots=9)
@@ -392,3 +393,17 @@ def test_queue_is_made_or_changed(settings):
     with pytest.raises(InvalidOption, match="cannot be tuned"):
         control.make_queue("acme", "other", colour=1)
     assert not TenantQueue.objects.filter(name="other").exists()
+
+
+@override_settings(TENANTQUEUE={})
+def test_queues_of_no_tenant_are_made_without_a_limit():
+    noop.using(queue="mail").delay()
+    noop.using(queue="mail", tenant="acme").delay()
+    control.make_queue("", "later")
+    control.make_queue("acme", "later")
+
+    slots = TenantQueue.objects.values_list("tenant", "name", "num_slots")
+    assert {*slots} == {
+        *(("", "mail", None), ("acme", "mail", 5)),
+        *(("", "later", None), ("acme", "later", 5)),
+    }

@@ -14,7 +14,7 @@ from tests.factories import make_job, make_queue
 from tests.testapp.tasks import noop
 
 pytestmark = pytest.mark.django_db
-STRICT = {"STRICT_QUEUES": True, "QUEUES": ["imports", "region-*"]}
+STRICT = {"STRICT_QUEUES": True, "DECLARED_QUEUES": ["imports", "region-*"]}
 
 
 @pytest.fixture(autouse=True)

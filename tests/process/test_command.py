@@ -161,11 +161,11 @@ def test_sqlite_is_refused_when_it_is_configured(workers: Workers, tmp_path):
 
 
 def test_a_wrong_setting_is_named_when_the_worker_starts(workers: Workers):
-    runner = workers.run("--until-empty", settings={"DEFALT_NUM_SLOTS": 3})
+    runner = workers.run("--until-empty", settings={"DEFALT_TENANT_SLOTS": 3})
 
     assert runner.process.returncode == 1
     assert "tenantqueue.E001" in runner.output
-    assert "did you mean 'DEFAULT_NUM_SLOTS'?" in runner.output
+    assert "did you mean TENANTQUEUE['DEFAULT_TENANT_SLOTS']" in runner.output
 
 
 def test_a_job_is_given_back_uncounted_when_the_worker_does_not_know_its_task(

@@ -77,7 +77,7 @@ def test_role_that_cannot_make_partitions_is_found(roles):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             history.make_leaf("limited", MONTH)
 
-    assert message.id == "tenantqueue.W024"
+    assert message.id == "tenantqueue.W017"
     assert message.msg.startswith("The role 'shop_site' is not a member of ")
 
 
@@ -94,4 +94,4 @@ def test_worker_of_a_limited_role_runs_jobs_and_does_the_maintenance(
     wait_until(Duty.objects.filter(name="make_history").exists, what="partitions are made")
     wait_until(lambda: Duty.objects.count() >= 10, what="each duty was done")
     assert not Duty.objects.exclude(error="")
-    assert ("tenantqueue.W024" in runner.output) == is_warned
+    assert ("tenantqueue.W017" in runner.output) == is_warned

@@ -142,7 +142,7 @@ def test_message_of_an_error_is_shown_only_when_it_is_asked_for() -> None:
     assert text_of(render("{% job_progress job %}", job=job), "message") == ""
     html = render("{% job_progress job errors=True %}", job=job)
     assert text_of(html, "message") == "Something went wrong."
-    with override_settings(TENANTQUEUE={"STATUS_ERROR": "message"}):
+    with override_settings(TENANTQUEUE={"STATUS_ERROR": "{message}"}):
         html = render("{% job_progress job errors=True %}", job=job)
     assert text_of(html, "message") == "disk full"
 

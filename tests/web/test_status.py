@@ -66,7 +66,7 @@ def test_result_is_told_when_a_job_has_succeeded(client):
     assert "Retry-After" not in response
 
 
-@override_settings(TENANTQUEUE={"STATUS_ERROR": "message"})
+@override_settings(TENANTQUEUE={"STATUS_ERROR": "{message}"})
 @pytest.mark.parametrize("errors", [[{}], [{"class": "ValueError"}], ["no"], {"a": 1}, "no", [1]])
 def test_state_is_told_when_the_errors_are_spoilt(client, errors):
     job = make_job(state="error", errors=errors)

@@ -251,7 +251,7 @@ def failed(state: str = "error") -> Job:
     return make_job(state=state, errors=[error])
 
 
-@override_settings(TENANTQUEUE={"STATUS_ERROR": "message"})
+@override_settings(TENANTQUEUE={"STATUS_ERROR": "{message}"})
 def test_status_says_the_message_of_the_exception_when_the_setting_asks_for_it(
     client: Client,
 ) -> None:

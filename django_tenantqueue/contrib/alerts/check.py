@@ -54,7 +54,7 @@ def check_rules(using: str, now: datetime | None = None) -> int:
     others go on. `now` is this process's clock if None.
     """
     moment = now or timezone.now()
-    soon = moment + timedelta(seconds=settings_of(AlertSettings).alert_interval / 2)
+    soon = moment + timedelta(seconds=settings_of(AlertSettings).interval / 2)
     with transaction.atomic(using=using):
         due = AlertRule.objects.using(using).filter(enabled=True, next_at__lte=soon)
         rules = list(
@@ -81,7 +81,7 @@ def _check_alone(fleet: Fleet, rule: AlertRule) -> None:
         rule.refresh_from_db(fields=["hour_at", "hour_sent", "left_out"])
         error = clean_text(f"{type(failure).__name__}: {failure}", MESSAGE)
         logger.warning("alert rule %s (%s) cannot be checked: %s", rule.pk, rule, error)
-    interval = settings_of(AlertSettings).alert_interval
+    interval = settings_of(AlertSettings).interval
     pause = max(interval, (time.monotonic() - began) / SHARE)
     rule.last_error = error
     rule.checked_at = fleet.now
@@ -161,8 +161,8 @@ def _tell(fleet: Fleet, rule: AlertRule) -> None:
 
 
 def prune_alerts(using: str, now: datetime | None = None) -> int:
-    """Delete alerts that were resolved before TENANTQUEUE["CHANGES_KEEP"] days; return how many."""
-    keep = get_settings().changes_keep
+    """Delete alerts that were resolved CHANGES_KEEP_DAYS days ago; return how many."""
+    keep = get_settings().changes_keep_days
     if keep is None:
         return 0
     alerts = Alert.objects.using(using)

@@ -46,7 +46,7 @@ deliver = InternalTask(
 
 def enqueue_message(using: str, rule: AlertRule, message: Message) -> list[Job]:
     """Enqueue the deliveries of a message in the caller's transaction, one for each channel."""
-    queue = settings_of(AlertSettings).alert_queue
+    queue = settings_of(AlertSettings).queue
     if rule.channels:
         make_queue(using, rule.tenant, queue, num_slots=NUM_SLOTS)
     using_queue = {"tenant": rule.tenant, "queue": queue}

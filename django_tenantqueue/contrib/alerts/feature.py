@@ -30,7 +30,7 @@ class Alerts(Feature):
         from . import delivery  # noqa: F401 - workers must know its task
 
     def queue_names(self) -> Iterable[str]:
-        return [settings_of(AlertSettings).alert_queue]
+        return [settings_of(AlertSettings).queue]
 
     def duties(self) -> Iterable[Duty]:
         from . import check  # it declares a task, for which features are asked

@@ -46,7 +46,7 @@ def seconds_to_wait(token: ApiToken) -> int:
     with a cache of its own in each process, as Django's default is, each allows as many. A request
     may go on while the cache fails.
     """
-    most = token.requests_per_minute or settings_of(ApiSettings).api_requests_per_minute
+    most = token.requests_per_minute or settings_of(ApiSettings).requests_per_minute
     if most is None:
         return 0
     now = time.time()
@@ -77,11 +77,11 @@ def check_queue(token: ApiToken, queue: str) -> None:
 
 
 def check_new_queues(tenant: str, count: int) -> None:
-    """Raise ApiError, 429, if `count` more queues of a tenant exceed API_QUEUES_PER_DAY.
+    """Raise ApiError, 429, if `count` more queues of a tenant exceed NEW_QUEUES_PER_DAY.
 
     Queues that code or operators have made count as well.
     """
-    using, most = get_settings().database, settings_of(ApiSettings).api_queues_per_day
+    using, most = get_settings().database, settings_of(ApiSettings).new_queues_per_day
     if most is None:
         return
     day = timezone.now() - timedelta(days=1)
@@ -91,7 +91,8 @@ def check_new_queues(tenant: str, count: int) -> None:
         raise ApiError(
             429,
             f"The request needs {count} new queues. Tenant {tenant!r} got {made} in the last 24 "
-            f"hours, and clients can create at most {most} (API_QUEUES_PER_DAY).",
+            f"hours, and clients can create at most {most} "
+            "(TENANTQUEUE['API']['NEW_QUEUES_PER_DAY']).",
             {"Retry-After": "3600"},
         )
 

@@ -81,7 +81,7 @@ class ApiToken(models.Model):
         null=True,
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(MOST_REQUESTS)],
-        help_text=_("At most. Empty: as API_REQUESTS_PER_MINUTE says."),
+        help_text=_("At most. Empty: as TENANTQUEUE['API']['REQUESTS_PER_MINUTE'] says."),
     )
     expires_at = models.DateTimeField(
         _("expires"), null=True, blank=True, help_text=_("Empty: never.")

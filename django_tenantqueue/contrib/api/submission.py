@@ -36,7 +36,7 @@ def is_offered(name: str, caller: Caller) -> bool:
     """Return whether a client may enqueue the task of a name, if there is one."""
     if name == HTTP_JOB:
         return caller.may(ApiToken.Scope.HTTP)
-    return any(fnmatchcase(name, pattern) for pattern in settings_of(ApiSettings).api_tasks)
+    return any(fnmatchcase(name, pattern) for pattern in settings_of(ApiSettings).tasks)
 
 
 def offered_tasks(caller: Caller) -> list[Task[..., Any]]:
@@ -57,8 +57,8 @@ def _task(name: str, caller: Caller) -> Task[..., Any]:
     if not isinstance(found, Task):
         raise ApiError(
             422,
-            f"There is no task {name!r} here that TENANTQUEUE['API_TASKS'] has: check the name, or "
-            "add it there.",
+            f"There is no task {name!r} here that TENANTQUEUE['API']['TASKS'] has: check the name, "
+            "or add it there.",
         )
     return found
 

@@ -29,7 +29,7 @@ from .models import ApiToken
 from .settings import ApiSettings
 
 ASGI_WAITS, WSGI_WAITS = 100, 2
-"""Requests of one token that wait at once in a process, unless API_WAITS_PER_TOKEN has another
+"""Requests of one token that wait at once in a process, unless WAITS_PER_TOKEN has another
 number. Under WSGI each of them occupies one of the few threads of the server."""
 
 
@@ -85,14 +85,14 @@ class Watcher:
 
     def join(self, wait: Wait) -> None:
         """Look at its job from now on. Raises ApiError, 429, when its token has too many."""
-        own = settings_of(ApiSettings).api_waits_per_token
+        own = settings_of(ApiSettings).waits_per_token
         most = own or (ASGI_WAITS if wait.is_async else WSGI_WAITS)
         with self._lock:
             if sum(other.token_id == wait.token_id for other in list(self.waits)) >= most:
                 raise ApiError(
                     429,
                     f"{most} requests of the token are waiting in this process already, which is "
-                    "the limit (API_WAITS_PER_TOKEN).",
+                    "the limit (TENANTQUEUE['API']['WAITS_PER_TOKEN']).",
                     {"Retry-After": "5"},
                 )
             self.waits.add(wait)

@@ -107,7 +107,8 @@ class TenantQueueBackend(BaseTaskBackend):
             found.append(
                 Error(
                     f"TASKS[{self.alias!r}] uses django_tenantqueue, which is not installed.",
-                    hint="Add 'django_tenantqueue' to INSTALLED_APPS.",
+                    hint="Add 'django_tenantqueue' to INSTALLED_APPS. See "
+                    "docs/howto/django-tasks.md.",
                     id="tenantqueue.E011",
                 )
             )
@@ -119,7 +120,8 @@ class TenantQueueBackend(BaseTaskBackend):
             found.append(
                 Error(
                     f"TASKS[{self.alias!r}] cannot be used: {error}",
-                    hint=f"OPTIONS may have {', '.join(JOB_OPTIONS)}.",
+                    hint=f"OPTIONS may have {', '.join(JOB_OPTIONS)}. See "
+                    "docs/howto/django-tasks.md.",
                     id="tenantqueue.E012",
                 )
             )

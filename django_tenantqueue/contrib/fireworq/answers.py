@@ -30,7 +30,7 @@ PLAIN = {"content_type": "text/plain; charset=utf-8"}
 LONGEST_CATEGORY = 255
 """Characters of a category, as in Fireworq. Indexes have it."""
 NETWORK = "the network"
-"""Who changes something without a token: see FIREWORQ_TENANT."""
+"""Who changes something without a token: see TENANT_WITHOUT_TOKEN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def _check_browser(request: HttpRequest) -> None:
 
 
 def _caller(request: HttpRequest) -> Caller:
-    using, trusted = get_settings().database, settings_of(FireworqSettings).fireworq_tenant
+    using, trusted = get_settings().database, settings_of(FireworqSettings).tenant_without_token
     tenant, secret = _credentials(request)
     if secret is None and trusted is not None:
         return Caller(using, trusted, None)

@@ -82,7 +82,7 @@ def _put(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
         row = put_queue(
             caller.tenant,
             check_queue("queue_name", name),
-            num_slots=whole(body, "max_workers") or get_settings().default_num_slots,
+            num_slots=whole(body, "max_workers") or get_settings().slots_of(caller.tenant),
             max_per_second=rate,
             burst=burst,
             polling_interval=whole(body, "polling_interval", 2**31 - 1) or None,

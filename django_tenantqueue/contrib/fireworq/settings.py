@@ -1,8 +1,9 @@
-"""Settings of the Fireworq API: keys of TENANTQUEUE."""
+"""Settings of the Fireworq API."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...exceptions import InvalidOption
 from ...text import is_storable
@@ -10,18 +11,22 @@ from ...text import is_storable
 
 @dataclass(frozen=True, slots=True)
 class FireworqSettings:
-    """Field names in capitals are the keys of TENANTQUEUE."""
+    """Field names in capitals are the keys of TENANTQUEUE["FIREWORQ"]."""
 
-    fireworq_tenant: str | None = None
+    group: ClassVar[str] = "FIREWORQ"
+
+    tenant_without_token: str | None = None
     """Tenant for which the Fireworq API answers requests without a token. Whoever reaches it then
     may do everything there: set it only in a network whose every program may. None: a token is
-    needed."""
+    needed.
+
+    The API can make this site send requests, so it opens to nobody by itself."""
 
     def check(self) -> None:
         """Raise InvalidOption for what cannot be a tenant."""
-        tenant = self.fireworq_tenant
+        tenant = self.tenant_without_token
         if tenant is not None and (len(tenant) > 200 or not is_storable(tenant)):
             raise InvalidOption(
-                f"TENANTQUEUE['FIREWORQ_TENANT'] is {tenant!r}: it must be at most 200 characters "
-                "long, without NUL characters and lone surrogates"
+                f"TENANTQUEUE['FIREWORQ']['TENANT_WITHOUT_TOKEN'] is {tenant!r}: it must be at "
+                "most 200 characters long, without NUL characters and lone surrogates"
             )

@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """A list of allowed hosts, read: see the setting HTTP_ALLOWED_HOSTS."""
+    """A list of allowed hosts, read: see the setting ALLOWED_HOSTS."""
 
     names: tuple[str, ...]
     networks: Networks
@@ -47,7 +47,7 @@ class Hosts:
         if not allowed:
             raise HttpAddressRefused(
                 f"the host {host!r} may not be called: the tenant's allowed hosts do not name it "
-                "(HTTP_ALLOWED_HOSTS, HTTP_TENANT_HOSTS)"
+                "(ALLOWED_HOSTS and TENANT_HOSTS in TENANTQUEUE['HTTP'])"
             )
 
     def names_host(self, host: str) -> bool:
@@ -73,9 +73,9 @@ def read_hosts(entries: tuple[str, ...]) -> Hosts:
 def hosts_of(tenant: str) -> Hosts:
     """Return the hosts that requests of a tenant may call, as the settings say now."""
     settings, said = settings_of(HttpSettings), None
-    if settings.http_tenant_hosts is not None:
-        said = import_string(settings.http_tenant_hosts)(tenant)
-    return read_hosts(tuple(settings.http_allowed_hosts if said is None else said))
+    if settings.tenant_hosts is not None:
+        said = import_string(settings.tenant_hosts)(tenant)
+    return read_hosts(tuple(settings.hosts if said is None else said))
 
 
 @lru_cache(maxsize=10_000)
@@ -99,7 +99,7 @@ def check_address(networks: Networks, address: Address | None, host: str) -> Non
     if address is None or (not is_public(address) and not is_listed(networks, address)):
         raise HttpAddressRefused(
             f"the host {host!r} has the address {address}, which is not public. To allow it, list "
-            "the address or its network in HTTP_ALLOWED_HOSTS"
+            "the address or its network in TENANTQUEUE['HTTP']['ALLOWED_HOSTS']"
         )
 
 

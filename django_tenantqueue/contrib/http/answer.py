@@ -28,7 +28,7 @@ SPARE_LEVELS = 200
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer of an endpoint. `body` is cut off after HTTP_MAX_BODY bytes."""
+    """An answer of an endpoint. `body` is cut off after MAX_BODY_BYTES."""
 
     status: int
     headers: Mapping[str, str]
@@ -84,10 +84,10 @@ def _by_status(answer: Answer, where: str) -> dict[str, Any]:
     message = f"{where} answered {_named(status)}"
     if excerpt := answer.excerpt():
         message += f": {excerpt}"
-    if status in settings_of(HttpSettings).http_permanent_statuses:
+    if status in settings_of(HttpSettings).permanent_statuses:
         raise HttpJobRejected(message, answer=answer.kept())
     if 300 <= status < 400:
-        message += " (the redirect is not followed: see HTTP_REDIRECTS)"
+        message += " (the redirect is not followed: see TENANTQUEUE['HTTP']['MAX_REDIRECTS'])"
     raise HttpJobFailed(message, after=retry_after(answer), answer=answer.kept())
 
 
@@ -124,7 +124,10 @@ def _by_body(answer: Answer, where: str) -> dict[str, Any]:
     if status == "success":
         return answer.result()
     if status not in ("failure", "permanent-failure"):
-        cut = f", which is longer than the {len(answer.body):,} bytes that are read (HTTP_MAX_BODY)"
+        cut = (
+            f", which is longer than the {len(answer.body):,} bytes that are read "
+            "(TENANTQUEUE['HTTP']['MAX_BODY_BYTES'])"
+        )
         raise HttpJobFailed(
             f"{where} answered {_named(answer.status)} without a status of success, failure or "
             f"permanent-failure in its body{cut if answer.is_cut else ''}: {answer.excerpt()}",

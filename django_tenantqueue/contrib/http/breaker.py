@@ -62,7 +62,7 @@ class Breaker:
 
     def _admit(self, endpoint: Endpoint) -> _Trouble | None:
         trouble = self._troubles.get(endpoint)
-        most = settings_of(HttpSettings).http_breaker_failures
+        most = settings_of(HttpSettings).breaker_failures
         if trouble is None or most is None or trouble.failures < most:
             return None
         if trouble.is_tried or time.monotonic() < trouble.next_at:

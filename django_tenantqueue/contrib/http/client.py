@@ -27,7 +27,7 @@ from .request import shown
 from .settings import HttpSettings
 
 KEPT_SECONDS = REMEMBERED_SECONDS * 60
-"""How long what HTTP_SECRETS and HTTP_TENANT_HOSTS say of a tenant is kept."""
+"""How long what SECRETS and TENANT_HOSTS say of a tenant is kept."""
 HEADERS = {
     "Accept-Encoding": "identity",
     "Content-Type": "application/json",
@@ -104,15 +104,15 @@ class Client:
     async def post(
         self, url: str, body: bytes, headers: Mapping[str, str], hosts: Hosts, seconds: float
     ) -> Answer:
-        """POST a body; follow at most HTTP_REDIRECTS redirects, each of them checked.
+        """POST a body; follow at most MAX_REDIRECTS redirects, each of them checked.
 
         Raises HttpJobFailed when no whole answer comes, HttpAddressRefused.
         """
         settings = settings_of(HttpSettings)
-        timeout = aiohttp.ClientTimeout(total=seconds, connect=settings.http_connect_timeout)
+        timeout = aiohttp.ClientTimeout(total=seconds, connect=settings.connect_timeout)
         session = self.session(hosts.networks)
         end = time.monotonic() + seconds
-        target, left = _joined(URL(), url), settings.http_redirects
+        target, left = _joined(URL(), url), settings.max_redirects
         while True:
             hosts.check(target.raw_host or "")
             answer = await self._send(session, target, body, headers, timeout)
@@ -152,7 +152,7 @@ class Client:
 
 
 async def _read(response: aiohttp.ClientResponse) -> Answer:
-    own, of_results = settings_of(HttpSettings).http_max_body, get_settings().max_result_bytes
+    own, of_results = settings_of(HttpSettings).max_body_bytes, get_settings().max_result_bytes
     most = min(own, of_results // 8)  # n bytes may take 8 n as JSON
     body = bytearray()
     async for chunk in response.content.iter_any():

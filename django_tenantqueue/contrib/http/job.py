@@ -48,7 +48,7 @@ async def post(
 
     `rule`: "status" (2xx is success) or "fireworq" (the body's `status` decides; a str is posted
     as it is, and None as an empty body). `headers` are sent, too. `timeout`: seconds for the whole
-    request; default: HTTP_TIMEOUT. `retry_delay`: seconds from a failed request to the next one,
+    request; default: TIMEOUT. `retry_delay`: seconds from a failed request to the next one,
     unless the answer names others; default: the backoff of the settings.
     """
     running, settings = current_job(), settings_of(HttpSettings)
@@ -60,13 +60,13 @@ async def post(
     except InvalidArgument as error:
         raise Permanent(str(error)) from None
     client = await _client()
-    entries = await client.ask(settings.http_tenant_hosts, running.tenant)
-    hosts = read_hosts(tuple(settings.http_allowed_hosts if entries is None else entries))
-    secrets = await client.ask(settings.http_secrets, running.tenant) or ()
+    entries = await client.ask(settings.tenant_hosts, running.tenant)
+    hosts = read_hosts(tuple(settings.hosts if entries is None else entries))
+    secrets = await client.ask(settings.secrets, running.tenant) or ()
     keys = [_key(secret) for secret in secrets]
     sent = {**headers, **signed_headers(f"job_{running.id}", body, int(time.time()), keys)}
     limit = running._claimed.timeout_seconds or LONGEST_REQUEST
-    seconds = min(timeout or settings.http_timeout, limit)
+    seconds = min(timeout or settings.timeout, limit)
     origin = "/".join(url.split("/", 3)[:3]).partition("?")[0].lower()
     try:
         with client.breaker.attempt((running.tenant, origin)) as attempt:
@@ -92,7 +92,8 @@ def _key(secret: object) -> bytes:
         key = b""
     if not key:
         raise InvalidOption(  # without the secret: the message is kept with the job
-            "HTTP_SECRETS gave something that is no secret: it must be base64 after 'whsec_'"
+            "TENANTQUEUE['HTTP']['SECRETS'] gave something that is no secret: it must be base64 "
+            "after 'whsec_'"
         )
     return key
 

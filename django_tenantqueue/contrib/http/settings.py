@@ -1,10 +1,11 @@
-"""Settings of HTTP jobs: keys of TENANTQUEUE."""
+"""Settings of HTTP jobs."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import ClassVar
 
 from ...exceptions import InvalidOption
 from ...settings import setting
@@ -15,42 +16,66 @@ LONGEST_REQUEST = 86_400
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """Field names in capitals are the keys of TENANTQUEUE."""
+    """Field names in capitals are the keys of TENANTQUEUE["HTTP"]."""
 
-    http_allowed_hosts: tuple[str, ...] = ("*",)
+    group: ClassVar[str] = "HTTP"
+
+    allowed_hosts: tuple[str, ...] | None = None
     """Hosts that HTTP jobs and webhooks of alerts may call. `*` stands for any text. An address
     that is not public (loopback, private, link-local, metadata) is refused unless an entry names
-    it, or a network that has it, such as "10.1.0.0/16"."""
-    http_tenant_hosts: str | None = setting(None, takes=1)
-    """Dotted path of a callable: tenant -> the list in place of `HTTP_ALLOWED_HOSTS`; None: no
-    other. Workers keep an answer for 60 seconds."""
-    http_secrets: str | None = setting(None, takes=1)
-    """Dotted path of a callable: tenant -> list of secrets that sign its HTTP jobs, in the form
-    "whsec_…" of Standard Webhooks. All of them sign. Workers keep an answer for 60 seconds."""
-    http_timeout: float = setting(30.0, above=0, most=LONGEST_REQUEST)
-    """Seconds that a request of an HTTP job takes at most, unless the job has a timeout of its own.
-    """
-    http_connect_timeout: float = setting(10.0, above=0, most=3600)
-    """Seconds until a connection must be made, with the look-up of its name and with TLS."""
-    http_redirects: int = setting(0, least=0, most=20)
+    it, or a network that has it, such as "10.1.0.0/16". None: every public host, like `["*"]`.
+
+    Webhooks go to hosts that customers choose. The network of the workers stays closed to them."""
+    tenant_hosts: str | None = setting(None, takes=1)
+    """Dotted path of a callable: tenant → the list in place of `ALLOWED_HOSTS`. None: no other.
+    Workers keep an answer for 60 seconds.
+
+    One list serves most projects."""
+    secrets: str | None = setting(None, takes=1)
+    """Dotted path of a callable: tenant → list of secrets that sign its HTTP jobs, in the form
+    "whsec_…" of Standard Webhooks. All of them sign. Workers keep an answer for 60 seconds. None:
+    requests are not signed.
+
+    Only the project can share a secret with those who receive the requests."""
+    timeout: float = setting(30.0, above=0, most=LONGEST_REQUEST)
+    """Time that a request of an HTTP job takes at most, unless the job has a timeout of its own.
+
+    Servers and proxies give up after a similar time."""
+    connect_timeout: float = setting(10.0, above=0, most=3600)
+    """Time until a connection must be made, with the look-up of its name and with TLS.
+
+    A connection that takes longer is lost."""
+    max_redirects: int = setting(0, least=0, most=20)
     """Redirects (307 and 308) that a request follows at most. Each is checked like the first URL.
-    """
-    http_permanent_statuses: tuple[int, ...] = (410,)
-    """HTTP statuses after which a job is not retried, by the rule "status"."""
-    http_max_body: int = setting(65_536, above=0, most=10_000_000)
-    """Bytes of an answer's body that are read and kept."""
-    http_breaker_failures: int | None = setting(10, above=0)
+
+    A redirected POST is usually a wrong URL, which the error should show."""
+    permanent_statuses: tuple[int, ...] = (410,)
+    """HTTP statuses after which a job is not retried, by the rule "status".
+
+    With 410 (Gone) an endpoint says that it will not come back. All others may be passing."""
+    max_body_bytes: int = setting(65_536, above=0, most=10_000_000)
+    """Bytes of an answer's body that are read and kept.
+
+    That is an answer of some length, or a page that explains an error."""
+    breaker_failures: int | None = setting(10, above=0)
     """Failures in a row after which a worker process tries an endpoint with one job at a time.
-    None: never."""
+    None: never.
+
+    Several jobs have failed by then, not the attempts of a single one."""
 
     def check(self) -> None:
         """Raise InvalidOption for what is no host and no network."""
-        for entry in self.http_allowed_hosts:
-            check_host_entry("TENANTQUEUE['HTTP_ALLOWED_HOSTS']", entry)
+        for entry in self.hosts:
+            check_host_entry("TENANTQUEUE['HTTP']['ALLOWED_HOSTS']", entry)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The entries of ALLOWED_HOSTS."""
+        return ("*",) if self.allowed_hosts is None else self.allowed_hosts
 
 
 def read_network(entry: str) -> IPv4Network | IPv6Network | None:
-    """Return the network that an entry of HTTP_ALLOWED_HOSTS names; None: it names hosts."""
+    """Return the network that an entry of ALLOWED_HOSTS names; None: it names hosts."""
     try:
         return ip_network(entry)
     except ValueError:
@@ -58,7 +83,7 @@ def read_network(entry: str) -> IPv4Network | IPv6Network | None:
 
 
 def check_host_entry(whose: str, entry: object) -> None:
-    """Raise InvalidOption unless HTTP_ALLOWED_HOSTS may have this entry."""
+    """Raise InvalidOption unless ALLOWED_HOSTS may have this entry."""
     if isinstance(entry, str) and (
         read_network(entry) is not None or re.fullmatch(r"[\w*.-]+", entry, re.ASCII)
     ):

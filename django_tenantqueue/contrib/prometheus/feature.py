@@ -11,11 +11,12 @@ from django.core.management.base import CommandError
 from django.db.models import Model
 from django.urls import URLPattern, path
 
+from ...conf import settings_of
 from ...exceptions import Unsupported
 from ...features import Feature, Service
 from ...management.numbers import whole_number
 from .models import FigureTotal
-from .serve import MetricsPort, metrics
+from .serve import WAY_IN, MetricsPort, metrics
 from .settings import PrometheusSettings
 from .totals import add_to_totals
 
@@ -37,6 +38,8 @@ class Prometheus(Feature):
         port = options["metrics_port"]
         if port is None:
             return
+        if settings_of(PrometheusSettings).access is None:
+            raise CommandError(f"--metrics-port: metrics are off: {WAY_IN}", returncode=2)
         try:
             served = MetricsPort(using, port)
         except Unsupported as error:

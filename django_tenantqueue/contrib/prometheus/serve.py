@@ -20,7 +20,7 @@ from django.views.decorators.http import require_safe
 
 from ...conf import get_settings, settings_of
 from .collector import registry
-from .settings import PrometheusSettings
+from .settings import OPEN, PrometheusSettings
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -31,15 +31,19 @@ TEXT = "text/plain; charset=utf-8"
 PATHS = ("/", "/metrics", "/metrics/")
 WAIT_SECONDS = 10.0
 """Longest wait of a scrape for another one, or for the server. Prometheus waits as long."""
+WAY_IN = f"set TENANTQUEUE['METRICS']['ACCESS'] to a token, or to {OPEN!r}"
 
 
 def refused(authorization: str) -> tuple[HTTPStatus, str, dict[str, str]] | None:
-    """Return the status, text and headers for a scrape without METRICS_TOKEN; None: it may go on.
+    """Return the status, text and headers for a scrape that ACCESS refuses; None: it may go on.
 
-    Takes equally long for all wrong tokens.
+    404 where the metrics are off, 401 without a token, 403 with a wrong one. Takes equally long for
+    all wrong tokens.
     """
-    wanted = settings_of(PrometheusSettings).metrics_token
+    wanted = settings_of(PrometheusSettings).access
     if wanted is None:
+        return HTTPStatus.NOT_FOUND, f"metrics are off: {WAY_IN}\n", {}
+    if wanted == OPEN:
         return None
     if not authorization:
         return HTTPStatus.UNAUTHORIZED, "no token\n", {"WWW-Authenticate": "Bearer"}
@@ -60,14 +64,7 @@ def render(found: CollectorRegistry, accept: str) -> tuple[bytes, str]:
 @never_cache
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Answer a scrape of Prometheus.
-
-    401 without a token, 403 with a wrong one; 404 without METRICS_TOKEN, unless METRICS_OPEN.
-    """
-    settings = settings_of(PrometheusSettings)
-    if settings.metrics_token is None and not settings.metrics_open:
-        text = "metrics are off: set TENANTQUEUE['METRICS_TOKEN']\n"
-        return HttpResponse(text, status=404, content_type=TEXT)
+    """Answer a scrape of Prometheus. See refused()."""
     if found := refused(request.headers.get("Authorization", "")):
         status, text, headers = found
         return HttpResponse(text, status=status, headers=headers, content_type=TEXT)

@@ -1,26 +1,37 @@
-"""Settings of the metrics: keys of TENANTQUEUE."""
+"""Settings of the metrics."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...exceptions import InvalidOption
 
 
+OPEN = "open"
+"""The value of ACCESS that asks for no token. It is too short for a token."""
+
+
 @dataclass(frozen=True, slots=True)
 class PrometheusSettings:
-    """Field names in capitals are the keys of TENANTQUEUE."""
+    """Field names in capitals are the keys of TENANTQUEUE["METRICS"]."""
 
-    metrics_token: str | None = None
-    """Token that scrapes of the metrics must send (`Authorization: Bearer …`). None: the page of
-    the metrics is off, and a worker's `--metrics-port` asks for none."""
-    metrics_open: bool = False
-    """The page of the metrics answers without a token, too, when METRICS_TOKEN is None."""
+    group: ClassVar[str] = "METRICS"
+
+    access: str | None = None
+    """Who may read the metrics, at the page of the site and at a worker's `--metrics-port`: a
+    token of at least 16 characters that scrapes send (`Authorization: Bearer …`), or "open" for
+    all who reach them. None: the metrics are off.
+
+    The metrics name all tenants, queues and tasks, so nobody reads them by default."""
 
     def check(self) -> None:
         """Raise InvalidOption for a weak token, without showing it."""
-        token = self.metrics_token
-        if token is not None and (len(token) < 16 or not token.isascii() or " " in token):
+        token = self.access
+        if token is None or token == OPEN:
+            return
+        if len(token) < 16 or not token.isascii() or " " in token:
             raise InvalidOption(
-                "TENANTQUEUE['METRICS_TOKEN'] must be at least 16 ASCII characters without spaces"
+                "TENANTQUEUE['METRICS']['ACCESS'] must be a token of at least 16 ASCII characters "
+                f"without spaces, or {OPEN!r}"
             )

@@ -25,9 +25,9 @@ class RetentionRuleAdmin(TunedAdmin[RetentionRule]):
     empty_list = EmptyList(
         _("There are no rules of retention."),
         _(
-            "Ended jobs are kept for as many months as HISTORY_KEEP says. Add a rule to keep those "
-            "of a tenant, a task or a state for another time, or to remove their arguments, "
-            "results and errors earlier. This tells what it would remove:"
+            "Ended jobs are kept for as many months as HISTORY_KEEP_MONTHS says. Add a rule to "
+            "keep those of a tenant, a task or a state for another time, or to remove their "
+            "arguments, results and errors earlier. This tells what it would remove:"
         ),
         "python manage.py tenantqueue prune --dry-run",
     )

@@ -37,7 +37,7 @@ class RetentionRule(models.Model):
 
     Each value of a job comes from the most specific rule that fits the job and sets it: one with a
     tenant before one without, then the longest task without `*`, then the longest with it, then one
-    with a state. Where no rule keeps the job itself, HISTORY_KEEP does.
+    with a state. Where no rule keeps the job itself, HISTORY_KEEP_MONTHS does.
     """
 
     of_fleet = True
@@ -65,7 +65,7 @@ class RetentionRule(models.Model):
     )
     keep_days = _days(
         _("keep jobs (days)"),
-        _("Days after their end. Empty: as a less specific rule or HISTORY_KEEP says."),
+        _("Days after their end. Empty: as a less specific rule or HISTORY_KEEP_MONTHS says."),
         1,
     )
     arguments_days = _days(

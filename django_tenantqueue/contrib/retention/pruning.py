@@ -121,18 +121,16 @@ class Pruner:
         moment = now or datetime.now(UTC)
         rules = self._rules = Rules.read(using, moment)
         self._find_queues(using, rules)
-        self._leaves = []
-        if self._queues != []:
-            dropped = set(dropped_whole(using, moment))
-            leaves = [leaf for leaf in list_leaves(using) if leaf not in dropped]
-            self._leaves = [leaf for leaf in leaves if self._is_due(leaf, rules, moment)]
+        dropped = set(dropped_whole(using, moment))
+        leaves = [leaf for leaf in list_leaves(using) if leaf not in dropped]
+        self._leaves = [leaf for leaf in leaves if self._is_due(leaf, rules, moment)]
         self._page = 0
         return bool(self._leaves)
 
     def _is_due(self, leaf: Leaf, rules: Rules, now: datetime) -> bool:
         reach = [limit for limit in rules.times if limit > leaf.start]
-        if not reach:
-            return False  # all is young enough
+        if not reach or self._queues_in(leaf, rules) == []:
+            return False  # all is young enough, or of tenants without rules
         read = self._read.get(leaf.name)
         if read is None or read[2] != rules.said:
             return True
@@ -176,7 +174,7 @@ class Pruner:
         return done
 
     def _change(self, using: str, leaf: Leaf, rules: Rules, pages: tuple[int, int]) -> int:
-        jobs = self._read_jobs(using, leaf, pages, max(rules.times))
+        jobs = self._read_jobs(using, leaf, pages, rules)
         self._learn(using, {job.queue_id for job in jobs} - self._tenants.keys())
         latest = leaf.start
         old: list[int] = []
@@ -215,23 +213,28 @@ class Pruner:
         return len(deleted) + len(thinned)
 
     def _read_jobs(
-        self, using: str, leaf: Leaf, pages: tuple[int, int], before: datetime
+        self, using: str, leaf: Leaf, pages: tuple[int, int], rules: Rules
     ) -> list[EndedJob]:
-        """Return the jobs in these pages of a month that ended before a time.
+        """Return the jobs in these pages of a month that may be old enough.
 
         `pages`: the first one, and the one after the last.
         """
+        queues = self._queues_in(leaf, rules)
         params = {
             "first": f"({pages[0]},0)",
             "until": f"({pages[1]},0)",
             "start": leaf.start,
             "end": leaf.end,
-            "before": before,
-            "queues": None if self._queues is None else array(self._queues),
+            "before": max(rules.times),
+            "queues": None if queues is None else array(queues),
             "whole": self.dry_run,
         }
         with plan_without(using, AVOIDED):
             return list(map(EndedJob._make, fetch(using, "read_ended", params)))
+
+    def _queues_in(self, leaf: Leaf, rules: Rules) -> list[int] | None:
+        """Return the queues whose jobs may be removed in a month; None: all."""
+        return None if rules.is_old(leaf.start) else self._queues
 
     def _tell(self, job: EndedJob, limits: Limits, going: list[bool]) -> None:
         if not self.dry_run:

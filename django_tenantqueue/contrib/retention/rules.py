@@ -13,7 +13,7 @@ from ...text import matches
 from .models import DAYS, RetentionRule
 
 SETTING = 0
-"""What stands for HISTORY_KEEP in place of the id of a rule."""
+"""What stands for HISTORY_KEEP_MONTHS in place of the id of a rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Rule:
 
 
 class Rules:
-    """All rules at one moment, the most specific first, and what HISTORY_KEEP says."""
+    """All rules at one moment, the most specific first, and what HISTORY_KEEP_MONTHS says."""
 
     def __init__(self, rules: Iterable[Rule], keep_months: int | None, now: datetime) -> None:
         self.said: object = None
@@ -76,7 +76,7 @@ class Rules:
     @classmethod
     def read(cls, using: str, now: datetime | None = None, former: Rules | None = None) -> Rules:
         """Return those of the database. `former`: those of an earlier step."""
-        moment, keep_months = now or datetime.now(UTC), get_settings().history_keep
+        moment, keep_months = now or datetime.now(UTC), get_settings().history_keep_months
         columns = ("id", "tenant", "task", "state", *DAYS)
         rows = list(RetentionRule.objects.using(using).order_by("pk").values_list(*columns))
         said = (rows, keep_months)
@@ -110,10 +110,12 @@ class Rules:
 
     @property
     def tenants(self) -> list[str] | None:
-        """The tenants that have limits; None: all."""
-        if self._default is not None or not all(rule.tenant for rule in self.all):
-            return None
-        return list(self._of_tenant)
+        """The tenants that rules are about; None: all."""
+        return list(self._of_tenant) if all(rule.tenant for rule in self.all) else None
+
+    def is_old(self, month: datetime) -> bool:
+        """Whether HISTORY_KEEP_MONTHS keeps no job of the month that begins then."""
+        return self._default is not None and month < self._default
 
     @property
     def times(self) -> list[datetime]:

@@ -123,7 +123,7 @@ def check_queue(tenant: str, queue: str, *, using: str | None = None) -> None:
         return
     raise UnknownQueue(
         f"{whose} no queue {queue!r}, so no job can be routed to it.{near_names(queue, own)} Make "
-        "the queue in the admin, or add its name to TENANTQUEUE['QUEUES']",
+        "the queue in the admin, or add its name to TENANTQUEUE['DECLARED_QUEUES']",
         tenant=tenant,
         queue=queue,
     )

@@ -39,7 +39,7 @@ def receiver() -> Iterator[HttpReceiver]:
 
 @pytest.fixture(autouse=True)
 def _receivers_here(settings: Any) -> None:
-    settings.TENANTQUEUE = {"HTTP_ALLOWED_HOSTS": ["127.0.0.1", "*.example"]}
+    settings.TENANTQUEUE = {"HTTP": {"ALLOWED_HOSTS": ["127.0.0.1", "*.example"]}}
 
 
 def rule_of(**columns: Any) -> AlertRule:
@@ -87,13 +87,14 @@ def test_redirect_is_not_followed(receiver: HttpReceiver) -> None:
 
 @pytest.mark.parametrize(
     "hosts",
-    [{}, {"HTTP_TENANT_HOSTS": "tests.contrib.alerts.test_channels.hosts_of"}],
+    [{}, {"TENANT_HOSTS": "tests.contrib.alerts.test_channels.hosts_of"}],
     ids=["all", "own"],
 )
 def test_webhook_calls_no_host_that_http_jobs_may_not(
     receiver: HttpReceiver, settings: Any, hosts: dict[str, str]
 ) -> None:
-    settings.TENANTQUEUE = {"HTTP_ALLOWED_HOSTS": ["127.0.0.1"] if hosts else ["*"], **hosts}
+    allowed = ["127.0.0.1"] if hosts else ["*"]
+    settings.TENANTQUEUE = {"HTTP": {"ALLOWED_HOSTS": allowed, **hosts}}
     rule = rule_of(webhook_url=receiver.url, webhook_secret=SECRET, tenant="acme")
 
     with pytest.raises(DeliveryFailed, match=r"http://127.0.0.1/… may not be called") as caught:
@@ -104,12 +105,12 @@ def test_webhook_calls_no_host_that_http_jobs_may_not(
 
 
 def hosts_of(tenant: str) -> list[str]:
-    """Return the hosts of a tenant: see HTTP_TENANT_HOSTS."""
+    """Return the hosts of a tenant: see TENANT_HOSTS."""
     return [f"{tenant}.example"]
 
 
 def test_name_with_a_private_address_is_not_called(receiver: HttpReceiver, settings: Any) -> None:
-    settings.TENANTQUEUE = {"HTTP_ALLOWED_HOSTS": ["*"]}
+    settings.TENANTQUEUE = {"HTTP": {"ALLOWED_HOSTS": ["*"]}}
     rule = rule_of(webhook_url=f"http://localhost:{receiver.port}/hook/token/")
 
     with pytest.raises(DeliveryFailed, match="which is not public"):

@@ -416,7 +416,7 @@ def test_rule_is_due_after_the_interval() -> None:
     rule_on("queue_late")
     assert (seconds_to_next_check("default") or 0) <= 0
 
-    with override_settings(TENANTQUEUE={"ALERT_INTERVAL": 100}):
+    with override_settings(TENANTQUEUE={"ALERTS": {"INTERVAL": 100}}):
         check_rules("default")
 
     assert 90 < (seconds_to_next_check("default") or 0) <= 100
@@ -476,7 +476,7 @@ def test_old_alerts_are_pruned_but_open_ones_stay() -> None:
             rule=rule, key=str(number), opened_at=moment, seen_at=moment, resolved_at=end
         )
 
-    with override_settings(TENANTQUEUE={"CHANGES_KEEP": None}):
+    with override_settings(TENANTQUEUE={"CHANGES_KEEP_DAYS": None}):
         assert prune_alerts("default") == 0
     assert prune_alerts("default") == 1
     assert set(Alert.objects.values_list("resolved_at", flat=True)) == set(ends[1:])

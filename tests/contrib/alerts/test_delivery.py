@@ -26,7 +26,7 @@ DELIVERIES = "django_tenantqueue.alerts.deliver"
 
 @pytest.fixture
 def receiver(settings: Any) -> Iterator[HttpReceiver]:
-    settings.TENANTQUEUE = {"HTTP_ALLOWED_HOSTS": ["127.0.0.1"]}
+    settings.TENANTQUEUE = {"HTTP": {"ALLOWED_HOSTS": ["127.0.0.1"]}}
     with http_receiver() as made:
         yield made
 

@@ -26,10 +26,10 @@ from tests.testapp.tasks import fail_for_good, noop
 
 NEEDS = "schedules"
 SOON = {
-    "ALERT_INTERVAL": 0.3,
+    "ALERTS": {"INTERVAL": 0.3},
     "BACKOFF_BASE": 0.1,
     "BACKOFF_MAX": 0.3,
-    "HTTP_ALLOWED_HOSTS": ["127.0.0.1"],
+    "HTTP": {"ALLOWED_HOSTS": ["127.0.0.1"]},
 }
 DELIVERIES = "django_tenantqueue.alerts.deliver"
 

@@ -9,6 +9,6 @@ from tests.testapp.tasks import add
 
 
 @pytest.mark.django_db(transaction=True)
-@override_settings(TENANTQUEUE={"STRICT_QUEUES": True, "ALERT_QUEUE": "news"})
+@override_settings(TENANTQUEUE={"STRICT_QUEUES": True, "ALERTS": {"QUEUE": "news"}})
 def test_queue_of_alerts_is_made_when_queues_are_strict():
     add.using(tenant="acme", queue="news").delay(1, 2)

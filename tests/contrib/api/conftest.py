@@ -16,11 +16,17 @@ from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.models import Change
 from django_tenantqueue.operations.queues import forget_queues
 
-SETTINGS = {
-    "API_TASKS": ["tests.*"],
-    "API_REQUESTS_PER_MINUTE": None,
-    "QUEUES": ["other", "reports"],
+SETTINGS: dict[str, Any] = {
+    "API": {"TASKS": ["tests.*"], "REQUESTS_PER_MINUTE": None},
+    "DECLARED_QUEUES": ["other", "reports"],
 }
+
+
+def api_settings(**more: Any) -> dict[str, Any]:
+    """Return SETTINGS with other ones of the API."""
+    return {**SETTINGS, "API": {**SETTINGS["API"], **more}}
+
+
 EVERY = tuple(ApiToken.Scope.values)
 
 

@@ -27,7 +27,7 @@ from tests.factories import make_job, make_queue
 from tests.process.workers import wait_until
 from tests.testapp.tasks import add
 
-from .conftest import EVERY, SETTINGS, ApiClient
+from .conftest import EVERY, ApiClient, api_settings
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -255,7 +255,7 @@ def test_waits_of_a_token_are_limited_under_wsgi(api_of: Callable[..., ApiClient
 
     streams.pop().close()
     assert api.get(f"/jobs/{job.pk}/wait?seconds=0").status_code == 200
-    with override_settings(TENANTQUEUE={**SETTINGS, "API_WAITS_PER_TOKEN": 1}):
+    with override_settings(TENANTQUEUE=api_settings(WAITS_PER_TOKEN=1)):
         assert api.get(f"/jobs/{job.pk}/wait?seconds=0").status_code == 429
 
     streams.clear()  # one that no server has closed is collected

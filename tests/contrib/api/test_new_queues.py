@@ -14,7 +14,7 @@ from django.utils import timezone
 from django_tenantqueue.models import Job, TenantQueue
 from django_tenantqueue.queries import enqueue as queries
 
-from .conftest import SETTINGS, ApiClient
+from .conftest import ApiClient, api_settings
 
 JOB = {"task": "tests.testapp.tasks.add", "args": [1]}
 
@@ -35,7 +35,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
 
 @pytest.fixture
 def wide(api_of: Callable[..., ApiClient]) -> Iterator[ApiClient]:
-    with override_settings(TENANTQUEUE={**SETTINGS, "API_QUEUES_PER_DAY": 30}):
+    with override_settings(TENANTQUEUE=api_settings(NEW_QUEUES_PER_DAY=30)):
         yield api_of(queues=["*"])
 
 
@@ -106,7 +106,7 @@ def test_clients_make_so_many_queues_of_a_tenant_in_a_day(
 
     refused = wide.post("/jobs", {**JOB, "queue": "new"})
     assert (refused.status_code, refused["Retry-After"]) == (429, "3600")
-    assert "API_QUEUES_PER_DAY" in refused.json()["detail"]
+    assert "NEW_QUEUES_PER_DAY" in refused.json()["detail"]
     assert wide.post("/jobs", {**JOB, "queue": "q7"}).status_code == 201
     other = api_of("zebra", queues=["*"])
     assert other.post("/jobs", {**JOB, "queue": "new"}).status_code == 201

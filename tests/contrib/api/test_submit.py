@@ -19,7 +19,7 @@ from tests.factories import make_job, make_queue
 from tests.sample_tasks import takes_any
 from tests.testapp.tasks import echo
 
-from .conftest import SETTINGS, ApiClient
+from .conftest import ApiClient, api_settings
 
 pytestmark = pytest.mark.django_db
 ADD = "tests.testapp.tasks.add"
@@ -104,9 +104,9 @@ def test_second_job_of_a_unique_key_is_the_first_one(api: ApiClient) -> None:
 @pytest.mark.parametrize(
     ("job", "part"),
     [
-        ({"task": "os.system", "args": ["id"]}, "API_TASKS"),
-        ({"task": "tests.testapp.tasks.unknown"}, "API_TASKS"),
-        ({"task": "django_tenantqueue.bulk.act"}, "API_TASKS"),
+        ({"task": "os.system", "args": ["id"]}, "['API']['TASKS']"),
+        ({"task": "tests.testapp.tasks.unknown"}, "['API']['TASKS']"),
+        ({"task": "django_tenantqueue.bulk.act"}, "['API']['TASKS']"),
         ({"task": ADD}, "missing a required argument"),
         ({"task": ADD, "args": [1, 2, 3]}, "too many positional"),
         ({"task": ADD, "args": [1], "kwargs": {"self": 1}}, "unexpected keyword"),
@@ -179,7 +179,7 @@ def test_pattern_of_all_tasks_offers_none_of_the_package_itself(api: ApiClient) 
     job = make_job(make_queue("zebra"))
     everything = {"filters": {}, "values": {}, "user_id": None, "actor": ["", "api"]}
 
-    with override_settings(TENANTQUEUE={**SETTINGS, "API_TASKS": ["*"]}):
+    with override_settings(TENANTQUEUE=api_settings(TASKS=["*"])):
         answers = [
             api.post("/jobs", {"task": "django_tenantqueue.bulk.cancel", "kwargs": everything}),
             api.post("/jobs/batch", {"jobs": [{"task": "django_tenantqueue.alerts.deliver"}]}),
@@ -373,7 +373,7 @@ def test_nobody_waits_while_the_cache_fails(api_of: Callable[..., ApiClient], ca
 
 
 def test_setting_limits_tokens_that_have_no_limit_of_their_own(api: ApiClient) -> None:
-    with override_settings(TENANTQUEUE={**SETTINGS, "API_REQUESTS_PER_MINUTE": 1}):
+    with override_settings(TENANTQUEUE=api_settings(REQUESTS_PER_MINUTE=1)):
         codes = {api.get("/tasks").status_code for _ in range(4)}
 
     assert codes == {200, 429}

@@ -146,7 +146,7 @@ def test_throttling_is_the_rate_of_the_queue(acme: Fireworq):
         == {
             "name": "slow",
             "polling_interval": 100,
-            "max_workers": 5,  # DEFAULT_NUM_SLOTS
+            "max_workers": 5,  # DEFAULT_TENANT_SLOTS
             "max_dispatches_per_second": 2.5,
             "max_burst_size": 5,
         }
@@ -349,7 +349,7 @@ def test_wrong_routing_is_refused(acme: Fireworq, path: str, body: object, statu
 
 def test_routing_of_every_tenant_needs_a_token_for_all_tenants(settings: Any):
     make_queue("", "q")
-    settings.TENANTQUEUE = {"FIREWORQ_TENANT": ""}
+    settings.TENANTQUEUE = {"FIREWORQ": {"TENANT_WITHOUT_TOKEN": ""}}
     network, own = Fireworq("other"), Fireworq("")
     network.headers = {}
 
@@ -1017,7 +1017,7 @@ def test_network_is_trusted_only_when_the_settings_say_so(settings: Any):
     client = Fireworq("other")
     client.headers = {}
     assert client.send("POST", "/job/mail", {"url": URL}).status_code == 401
-    settings.TENANTQUEUE = {"FIREWORQ_TENANT": "acme"}
+    settings.TENANTQUEUE = {"FIREWORQ": {"TENANT_WITHOUT_TOKEN": "acme"}}
 
     pushed = client.push()
 
@@ -1044,7 +1044,7 @@ def test_network_is_trusted_only_when_the_settings_say_so(settings: Any):
 def test_browser_pushes_nothing_for_another_site(
     settings: Any, header: str, value: str, status: int
 ):
-    settings.TENANTQUEUE = {"FIREWORQ_TENANT": "acme"}
+    settings.TENANTQUEUE = {"FIREWORQ": {"TENANT_WITHOUT_TOKEN": "acme"}}
     client = Fireworq("other")
     client.headers = {}
 

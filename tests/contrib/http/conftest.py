@@ -12,7 +12,14 @@ from django_tenantqueue.contrib.http import http_job
 from django_tenantqueue.models import Job
 from django_tenantqueue.testing import run_pending
 
-LOCAL = {"HTTP_ALLOWED_HOSTS": ["127.0.0.1", "*.example"], "HTTP_TIMEOUT": 5}
+
+
+def local(**more: Any) -> dict[str, Any]:
+    """Return settings of HTTP jobs that call this machine."""
+    return {"HTTP": {"ALLOWED_HOSTS": ["127.0.0.1", "*.example"], "TIMEOUT": 5, **more}}
+
+
+LOCAL = local()
 
 
 class Endpoint:

@@ -18,7 +18,7 @@ from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.models import Job
 from django_tenantqueue.testing import run_pending
 
-from .conftest import LOCAL, Endpoint
+from .conftest import Endpoint, local
 from .test_job import error_of
 
 REFUSED = [
@@ -172,7 +172,7 @@ NO_URLS = ("ftp://127.0.0.1/", "http://u:p@127.0.0.1/", "http://[/", "http://[v1
 def test_redirect_to_a_refused_address_is_refused(
     endpoint: Endpoint, settings: Any, status: int, location: str, kind: str
 ):
-    settings.TENANTQUEUE = {**LOCAL, "HTTP_REDIRECTS": 3}
+    settings.TENANTQUEUE = local(MAX_REDIRECTS=3)
     endpoint.replies = [Reply(status, headers={"Location": location})]
 
     assert error_of(endpoint.send())[:2] == ("error", kind)
@@ -192,7 +192,7 @@ def test_redirect_is_not_followed_by_default(endpoint: Endpoint):
 def test_redirect_is_followed_when_the_settings_say_so(
     endpoint: Endpoint, settings: Any, dns: dict[str, list[list[str]]]
 ):
-    settings.TENANTQUEUE = {**LOCAL, "HTTP_REDIRECTS": 2}
+    settings.TENANTQUEUE = local(MAX_REDIRECTS=2)
     dns["hooks.example"] = [["127.0.0.1"]]
     elsewhere = endpoint.url.replace("127.0.0.1", "hooks.example")
     endpoint.replies = [
@@ -212,7 +212,7 @@ def test_redirect_is_followed_when_the_settings_say_so(
 
 
 def test_redirects_are_limited(endpoint: Endpoint, settings: Any):
-    settings.TENANTQUEUE = {**LOCAL, "HTTP_REDIRECTS": 2}
+    settings.TENANTQUEUE = local(MAX_REDIRECTS=2)
     endpoint.replies = [Reply(307, headers={"Location": "/hook"})]
 
     assert endpoint.send().state == "scheduled"
@@ -239,8 +239,8 @@ def test_listed_network_allows_its_addresses_alone():
 
 @pytest.mark.parametrize("entry", ["https://a.example", "10.1.0.1/16", "a b", "a:80", ""])
 def test_entry_that_is_no_host_and_no_network_is_refused(entry: str):
-    with pytest.raises(InvalidOption, match="HTTP_ALLOWED_HOSTS"):
-        read_settings({"HTTP_ALLOWED_HOSTS": [entry]})
+    with pytest.raises(InvalidOption, match="ALLOWED_HOSTS"):
+        read_settings({"HTTP": {"ALLOWED_HOSTS": [entry]}})
 
 
 def test_host_that_cannot_be_one_is_refused(endpoint: Endpoint):

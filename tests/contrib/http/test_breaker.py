@@ -12,7 +12,7 @@ from django_tenantqueue.contrib.http import breaker as module
 from django_tenantqueue.contrib.http.breaker import Breaker
 from django_tenantqueue.exceptions import Postpone
 
-from .conftest import LOCAL, Endpoint
+from .conftest import Endpoint, local
 from .test_job import error_of
 
 ACME = ("acme", "https://a.example")
@@ -30,7 +30,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
 @pytest.fixture
 def broken(settings: Any, clock: list[float]) -> Breaker:
     """Return a breaker for which acme's endpoint has failed three times, as often as it may."""
-    settings.TENANTQUEUE = {"HTTP_BREAKER_FAILURES": 3}
+    settings.TENANTQUEUE = {"HTTP": {"BREAKER_FAILURES": 3}}
     made = Breaker()
     for _ in range(3):
         attempt(made, is_healthy=False)
@@ -83,7 +83,7 @@ def test_success_lets_all_jobs_through(broken: Breaker, clock: list[float]):
 def test_breaker_stays_closed_when_successes_are_between_or_it_is_off(
     settings: Any, most: int | None, attempts: tuple[bool, ...]
 ):
-    settings.TENANTQUEUE = {"HTTP_BREAKER_FAILURES": most}
+    settings.TENANTQUEUE = {"HTTP": {"BREAKER_FAILURES": most}}
     breaker = Breaker()
 
     for is_healthy in attempts:
@@ -125,7 +125,7 @@ def test_job_keeps_its_attempts_while_another_tries(
     rule: str,
     is_counted: bool,
 ):
-    settings.TENANTQUEUE = {**LOCAL, "HTTP_BREAKER_FAILURES": 1}
+    settings.TENANTQUEUE = local(BREAKER_FAILURES=1)
     share_breaker(monkeypatch)
     endpoint.replies = [reply]
     arguments = {"rule": rule, "timeout": 0.05 if reply.after is None else 5}
@@ -145,7 +145,7 @@ def test_job_keeps_its_attempts_while_another_tries(
 def test_breaker_is_that_of_the_tenant(
     endpoint: Endpoint, settings: Any, monkeypatch: pytest.MonkeyPatch
 ):
-    settings.TENANTQUEUE = {**LOCAL, "HTTP_BREAKER_FAILURES": 1}
+    settings.TENANTQUEUE = local(BREAKER_FAILURES=1)
     share_breaker(monkeypatch)
     endpoint.replies = [Reply(500), Reply()]
 

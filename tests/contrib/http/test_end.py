@@ -22,7 +22,7 @@ from django_tenantqueue.operations import control
 from django_tenantqueue.testing import eager, run_pending
 from tests.testapp.tasks import add, fail, noop
 
-from .conftest import LOCAL, Endpoint
+from .conftest import LOCAL, Endpoint, local
 
 pytestmark = pytest.mark.django_db
 KEY = b"0123456789abcdef01234567"
@@ -107,7 +107,7 @@ def test_public_text_stands_in_place_of_the_message(endpoint: Endpoint, settings
 def test_request_is_signed_with_the_secrets_of_the_tenant(
     endpoint: Endpoint, settings: Any
 ) -> None:
-    settings.TENANTQUEUE = {**LOCAL, "HTTP_SECRETS": f"{__name__}.secrets"}
+    settings.TENANTQUEUE = local(SECRETS=f"{__name__}.secrets")
     endpoint.replies = [Reply(503), Reply()]
     noop.using(tenant="acme", callback_url=endpoint.url).delay()
     run_pending()
@@ -143,15 +143,15 @@ def test_url_that_may_not_be_called_is_refused_at_the_enqueue(endpoint: Endpoint
 
 
 def test_hosts_of_the_tenant_are_asked_at_the_enqueue(endpoint: Endpoint) -> None:
-    settings = {**LOCAL, "HTTP_TENANT_HOSTS": f"{__name__}.no_hosts"}
+    settings = local(TENANT_HOSTS=f"{__name__}.no_hosts")
     with override_settings(TENANTQUEUE=settings), pytest.raises(InvalidArgument):
         noop.using(tenant="acme", callback_url=endpoint.url).delay()
 
 
 def test_host_is_checked_as_dns_has_it(settings: Any) -> None:
-    settings.TENANTQUEUE = {"HTTP_ALLOWED_HOSTS": ["xn--bcher-kva.example"]}
+    settings.TENANTQUEUE = {"HTTP": {"ALLOWED_HOSTS": ["xn--bcher-kva.example"]}}
     noop.using(callback_url="https://bücher.example/").delay()
-    settings.TENANTQUEUE = {"HTTP_ALLOWED_HOSTS": ["*"]}
+    settings.TENANTQUEUE = {"HTTP": {"ALLOWED_HOSTS": ["*"]}}
     with pytest.raises(InvalidArgument, match=r"127\.0\.0\.1"), transaction.atomic():
         noop.using(callback_url="https://１２７.0.0.1/").delay()
 

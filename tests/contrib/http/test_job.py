@@ -31,7 +31,7 @@ from tests import sample_tasks
 from tests.factories import make_job
 from tests.testapp.tasks import echo
 
-from .conftest import LOCAL, Endpoint
+from .conftest import LOCAL, Endpoint, local
 
 OLD, NEW = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
 
@@ -247,7 +247,7 @@ def test_other_status_is_retried(endpoint: Endpoint, status: int):
 
 
 def test_status_that_is_permanent_ends_the_job(endpoint: Endpoint, settings: Any):
-    settings.TENANTQUEUE = {**LOCAL, "HTTP_PERMANENT_STATUSES": [410, 404]}
+    settings.TENANTQUEUE = local(PERMANENT_STATUSES=[404])
     endpoint.replies = [Reply(404, b"what?")]
 
     state, kind, message = error_of(endpoint.send())
@@ -347,7 +347,7 @@ def _is_too_deep(depth: int) -> bool:
 
 
 def test_long_body_is_cut(endpoint: Endpoint, settings: Any):
-    settings.TENANTQUEUE = {**LOCAL, "HTTP_MAX_BODY": 10}
+    settings.TENANTQUEUE = local(MAX_BODY_BYTES=10)
     endpoint.replies = [Reply(body=b"x" * 1_000_000, cut=True)]  # the end is not waited for
 
     job = endpoint.send()
@@ -356,13 +356,14 @@ def test_long_body_is_cut(endpoint: Endpoint, settings: Any):
 
 
 def test_body_that_is_cut_before_its_status_is_named(endpoint: Endpoint, settings: Any):
-    settings.TENANTQUEUE = {**LOCAL, "HTTP_MAX_BODY": 1000}
+    settings.TENANTQUEUE = local(MAX_BODY_BYTES=1000)
     endpoint.replies = [Reply(body=b'{"status": "success", "log": "%s"}' % (b"x" * 5000))]
 
     state, _, text = error_of(endpoint.send(rule="fireworq"))
 
     assert state == "scheduled"
-    assert "which is longer than the 1,000 bytes that are read (HTTP_MAX_BODY): " in text
+    assert "which is longer than the 1,000 bytes that are read (TENANTQUEUE['HTTP']" in text
+    assert "['MAX_BODY_BYTES']): " in text
 
 
 # no answer
@@ -413,7 +414,7 @@ def test_certificate_that_is_not_accepted_is_named():
 def test_connection_that_takes_too_long_is_retried(
     endpoint: Endpoint, settings: Any, monkeypatch: pytest.MonkeyPatch
 ):
-    settings.TENANTQUEUE = {**LOCAL, "HTTP_CONNECT_TIMEOUT": 0.05}
+    settings.TENANTQUEUE = local(CONNECT_TIMEOUT=0.05)
     given_up = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: given_up.wait(5) or [])
     close = Client.close
@@ -448,7 +449,7 @@ def verify(endpoint: Endpoint, secret: str, number: int = 0) -> object:
 
 
 def test_request_is_signed_with_all_secrets_of_the_tenant(endpoint: Endpoint, settings: Any):
-    settings.TENANTQUEUE = {**LOCAL, "HTTP_SECRETS": f"{__name__}.secrets_of"}
+    settings.TENANTQUEUE = local(SECRETS=f"{__name__}.secrets_of")
 
     job = endpoint.send({"n": "ü"}, tenant="acme")
 
@@ -459,7 +460,7 @@ def test_request_is_signed_with_all_secrets_of_the_tenant(endpoint: Endpoint, se
 
 
 def test_request_of_a_tenant_without_secrets_is_not_signed(endpoint: Endpoint, settings: Any):
-    settings.TENANTQUEUE = {**LOCAL, "HTTP_SECRETS": f"{__name__}.secrets_of"}
+    settings.TENANTQUEUE = local(SECRETS=f"{__name__}.secrets_of")
 
     endpoint.send(tenant="other")
 
@@ -469,11 +470,11 @@ def test_request_of_a_tenant_without_secrets_is_not_signed(endpoint: Endpoint, s
 
 
 def test_wrong_secret_is_not_shown(endpoint: Endpoint, settings: Any):
-    settings.TENANTQUEUE = {**LOCAL, "HTTP_SECRETS": f"{__name__}.secrets_of"}
+    settings.TENANTQUEUE = local(SECRETS=f"{__name__}.secrets_of")
 
     job = endpoint.send(tenant="broken")
 
-    assert "HTTP_SECRETS gave something that is no secret" in error_of(job)[2]
+    assert "TENANTQUEUE['HTTP']['SECRETS'] gave something that is no secret" in error_of(job)[2]
     assert "not base64?" not in str(job.errors)
     assert endpoint.received == []
 
@@ -493,7 +494,7 @@ def test_id_stays_the_same_over_attempts(endpoint: Endpoint):
 
 
 def test_tenant_may_have_hosts_of_its_own(endpoint: Endpoint, settings: Any):
-    settings.TENANTQUEUE = {"HTTP_ALLOWED_HOSTS": [], "HTTP_TENANT_HOSTS": f"{__name__}.hosts_of"}
+    settings.TENANTQUEUE = local(ALLOWED_HOSTS=[], TENANT_HOSTS=f"{__name__}.hosts_of")
 
     states = [endpoint.send(tenant=tenant).state for tenant in ("open", "closed", "other")]
 

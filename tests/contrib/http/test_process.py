@@ -16,8 +16,7 @@ from tests.process.workers import Gate, Workers, make_queue, wait_for_end, wait_
 from tests.timing import assert_within
 
 SETTINGS = {
-    "HTTP_ALLOWED_HOSTS": ["127.0.0.1"],
-    "HTTP_TIMEOUT": 1.0,
+    "HTTP": {"ALLOWED_HOSTS": ["127.0.0.1"], "TIMEOUT": 1.0},
     "BACKOFF_BASE": 0.05,
     "POLL_INTERVAL": 0.1,
 }
@@ -80,7 +79,7 @@ def test_another_worker_repeats_500_requests_with_their_ids_after_a_kill(workers
     with Receiver(answer) as receiver:
         make_queue("acme", num_slots=None)
         url = f"http://127.0.0.1:{receiver.port}/hook"
-        settings = {**SETTINGS, "HTTP_TIMEOUT": 60.0}
+        settings = {**SETTINGS, "HTTP": {"ALLOWED_HOSTS": ["127.0.0.1"], "TIMEOUT": 60.0}}
         first = workers.start("--async-slots", "500", settings=settings)
         ids = http_job.using(tenant="acme").enqueue_many([url] * 500)
         wait_until(lambda: len(receiver.ids) == len(ids), what="all are in flight")

@@ -22,6 +22,7 @@ from tests.process.workers import Gate, Workers, wait_for_end, wait_for_state, w
 from tests.testapp.tasks import noop
 
 pytest.importorskip("prometheus_client")
+OPEN = {"METRICS": {"ACCESS": "open"}}
 
 
 def free_port() -> int:
@@ -46,7 +47,8 @@ def read(body: bytes) -> dict[str, float]:
 
 def test_metrics_are_answered_when_a_worker_has_a_port(workers: Workers, gate: Gate):
     port = free_port()
-    runner = workers.start("--processes=2", "--threads=4", f"--metrics-port={port}", processes=2)
+    options = "--processes=2", "--threads=4", f"--metrics-port={port}"
+    runner = workers.start(*options, processes=2, settings=OPEN)
     job = hold.delay(str(gate))
     wait_for_state(job, State.RUNNING)
 
@@ -94,7 +96,7 @@ class Counters:
 def test_counters_go_on_and_count_nothing_twice_when_children_are_killed(workers: Workers):
     maintain.thin_figures("default")
     port, counters = free_port(), Counters()
-    runner = workers.start("--threads=4", f"--metrics-port={port}", processes=2)
+    runner = workers.start("--threads=4", f"--metrics-port={port}", processes=2, settings=OPEN)
     ids = noop.enqueue_many([()] * 20)
     wait_until(lambda: counters.see(scrape(port)) == 20)
 
@@ -122,7 +124,7 @@ def test_worker_says_so_when_its_port_is_in_use(workers: Workers):
         taken.listen()
         port = taken.getsockname()[1]
 
-        runner = workers.run(f"--metrics-port={port}")
+        runner = workers.run(f"--metrics-port={port}", settings=OPEN)
 
     assert runner.process.returncode == 2
     assert f"--metrics-port={port} cannot be opened" in runner.output
@@ -130,7 +132,7 @@ def test_worker_says_so_when_its_port_is_in_use(workers: Workers):
 
 def test_worker_works_on_when_a_scrape_hangs(workers: Workers):
     port = free_port()
-    runner = workers.start("--processes=1", f"--metrics-port={port}")
+    runner = workers.start("--processes=1", f"--metrics-port={port}", settings=OPEN)
     runner.wait_until_signed_on(1)
     with socket.create_connection(("127.0.0.1", port)) as slow:
         slow.sendall(b"GET /metrics HTTP/1.1\r\n")
@@ -147,3 +149,10 @@ def test_wrong_port_is_named_when_it_is_given(workers: Workers) -> None:
 
     assert runner.process.returncode == 2
     assert "is not a whole number from 1 to 65,535" in runner.output
+
+
+def test_port_stays_closed_when_the_settings_open_it_to_nobody(workers: Workers) -> None:
+    runner = workers.run(f"--metrics-port={free_port()}")
+
+    assert runner.process.returncode == 2
+    assert "set TENANTQUEUE['METRICS']['ACCESS'] to a token, or to 'open'" in runner.output

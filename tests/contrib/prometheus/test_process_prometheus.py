@@ -31,6 +31,7 @@ PROGRAMS = ("prometheus", "promtool")
 EXAMPLES = [yaml.safe_load(block.values[0]) for block in BLOCKS]
 ALERTS = next(block for block in EXAMPLES if "groups" in block)
 TOKEN = "for-tests-alone-0123"
+ACCESS = {"METRICS": {"ACCESS": TOKEN}}
 MINUTES = 30
 FIRE_AFTER = {
     "JobsWait": 10,
@@ -108,7 +109,7 @@ def prometheus(
 ) -> Iterator[Prometheus]:
     """Yield a Prometheus that has scraped a page and a worker's port, with jobs of every kind."""
     settings.ROOT_URLCONF = "tests.web.urls"
-    settings.TENANTQUEUE = {"METRICS_TOKEN": TOKEN}
+    settings.TENANTQUEUE = ACCESS
     maintain.thin_figures("default")
     make_queue("acme", "paused", paused=True)
     add.using(tenant="acme").enqueue_many(range(20))
@@ -119,7 +120,7 @@ def prometheus(
     noop.using(session="one").delay()
     noop.using(session="one").delay()
     port = free_port()
-    workers.start("--tenants=none", f"--metrics-port={port}", settings={"METRICS_TOKEN": TOKEN})
+    workers.start("--tenants=none", f"--metrics-port={port}", settings=ACCESS)
     (tmp_path / "token").write_text(TOKEN)
     (tmp_path / "alerts.yml").write_text(yaml.safe_dump(ALERTS))
     scrapes = [entry for block in EXAMPLES for entry in block.get("scrape_configs", ())]

@@ -68,7 +68,7 @@ def test_second_rule_for_the_same_jobs_is_refused(admin_client: Client) -> None:
 
 
 def test_empty_list_says_what_keeps_jobs(admin_client: Client) -> None:
-    assert "HISTORY_KEEP" in text_of(admin_client.get(LIST))
+    assert "HISTORY_KEEP_MONTHS" in text_of(admin_client.get(LIST))
 
 
 def test_page_says_so_when_arguments_and_result_were_removed(admin_client: Client) -> None:

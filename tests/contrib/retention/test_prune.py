@@ -39,7 +39,7 @@ def run(*args: str) -> str:
 
 
 def test_dry_run_prints_rules_and_partitions_and_deletes_nothing(ids, settings):
-    settings.TENANTQUEUE = {"HISTORY_KEEP": 12}
+    settings.TENANTQUEUE = {"HISTORY_KEEP_MONTHS": 12}
     make_retention_rule(tenant="acme", arguments_days=3)
 
     text = run("--dry-run")
@@ -58,7 +58,7 @@ def test_dry_run_prints_rules_and_partitions_and_deletes_nothing(ids, settings):
 
 
 def test_jobs_are_deleted_when_the_command_runs(ids, settings):
-    settings.TENANTQUEUE = {"HISTORY_KEEP": 12}
+    settings.TENANTQUEUE = {"HISTORY_KEEP_MONTHS": 12}
     make_retention_rule(task="tests.*", keep_days=9)
     make_retention_rule(tenant="acme", task="tests.*", keep_days=600)
 
@@ -73,7 +73,7 @@ def test_jobs_are_deleted_when_the_command_runs(ids, settings):
 
 
 def test_months_are_dropped_when_the_command_runs(ids, settings):
-    settings.TENANTQUEUE = {"HISTORY_KEEP": 12}
+    settings.TENANTQUEUE = {"HISTORY_KEEP_MONTHS": 12}
 
     report = json.loads(run("--format=json"))
 

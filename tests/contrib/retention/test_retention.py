@@ -146,7 +146,7 @@ def test_values_come_from_different_rules_when_the_specific_one_does_not_give_th
 
 
 def test_no_month_is_dropped_whole_when_a_rule_keeps_a_tenant_for_longer(settings):
-    settings.TENANTQUEUE = {"HISTORY_KEEP": 1}
+    settings.TENANTQUEUE = {"HISTORY_KEEP_MONTHS": 1}
     old = ago(100).date().replace(day=1)
     assert old in [leaf.month for leaf in dropped_whole("default", NOW)]
     make_retention_rule(tenant="acme", keep_days=3650)

@@ -177,7 +177,7 @@ def test_routing_to_a_retired_queue_is_refused() -> None:
         make_routing("tests.*", "heavy")
 
 
-@override_settings(TENANTQUEUE={"QUEUES": ["region-*"]})
+@override_settings(TENANTQUEUE={"DECLARED_QUEUES": ["region-*"]})
 @pytest.mark.parametrize("queue", ["default", "declared", "region-eu"])
 @pytest.mark.parametrize("tenant", ["", "acme"])
 def test_queue_that_is_declared_may_be_made_at_its_first_use(queue: str, tenant: str) -> None:

@@ -87,7 +87,7 @@ class Migration(PostgresMigration):
                     "requests_per_minute",
                     models.IntegerField(
                         blank=True,
-                        help_text="At most. Empty: as API_REQUESTS_PER_MINUTE says.",
+                        help_text="At most. Empty: as TENANTQUEUE['API']['REQUESTS_PER_MINUTE'] says.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(1),

@@ -61,7 +61,7 @@ class Migration(PostgresMigration):
                     "keep_days",
                     models.IntegerField(
                         blank=True,
-                        help_text="Days after their end. Empty: as a less specific rule or HISTORY_KEEP says.",
+                        help_text="Days after their end. Empty: as a less specific rule or HISTORY_KEEP_MONTHS says.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(1),

@@ -22,9 +22,9 @@ WHAT = dict(zip(DAYS, ("jobs", "arguments", "results", "errors"), strict=True))
 
 
 class Prune(Subcommand):
-    """Applies HISTORY_KEEP and the rules of retention."""
+    """Applies HISTORY_KEEP_MONTHS and the rules of retention."""
 
-    help = "Delete what the rules of retention and HISTORY_KEEP no longer keep, now."
+    help = "Delete what the rules of retention and HISTORY_KEEP_MONTHS no longer keep, now."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
@@ -97,7 +97,9 @@ class Prune(Subcommand):
         }
         return [
             {
-                "rule": "HISTORY_KEEP" if rule_id == SETTING else names.get(rule_id, f"#{rule_id}"),
+                "rule": "HISTORY_KEEP_MONTHS"
+                if rule_id == SETTING
+                else names.get(rule_id, f"#{rule_id}"),
                 "what": WHAT[name],
                 "rows": amount.rows,
                 "bytes": amount.bytes,
