@@ -15,7 +15,6 @@ from django.test import Client, override_settings
 from django.urls import include, path, reverse
 
 from django_tenantqueue import ConcurrentJobMonitor, checks, delayed
-from django_tenantqueue.contrib.api.models import ApiToken
 from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.contrib.api.models import ApiToken
 from django_tenantqueue.models import Job, Session, TenantQueue

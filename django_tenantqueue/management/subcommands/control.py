@@ -9,6 +9,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
@@ -207,9 +208,12 @@ class Tune(ControlSubcommand):
         """Write them."""
         using, (kind, given) = jobs_database(options["database"]), self.chosen(options)
         columns = dict(options["columns"])
-        done = control.tune(**given, **columns, using=using)
         written = [f"{name}={'none' if v is None else v}" for name, v in columns.items()]
         text = " ".join(written)
+        try:
+            done = control.tune(**given, **columns, using=using)
+        except ValidationError as error:
+            raise CommandError(f"{text}: {'; '.join(error.messages)}") from error
         self.tell(kind, done, using, options, changed=text, unchanged=f"had {text} already")
 
 
