@@ -453,7 +453,7 @@ def delay(target: Any, **options: Any) -> Any:
 @overload
 def adelayed(target: type[Any], /, **options: Any) -> _AsyncDelayed: ...
 @overload
-def adelayed(  # type: ignore[overload-overlap]
+def adelayed(
     target: Callable[P, Any], /, **options: Any
 ) -> Callable[P, Coroutine[Any, Any, Job]]: ...
 @overload

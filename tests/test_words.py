@@ -35,7 +35,6 @@ from django_tenantqueue.conf import get_settings, read_settings
 from django_tenantqueue.exceptions import (
     InvalidArgument,
     InvalidOption,
-    InvalidState,
     Unsupported,
     WaitTimeout,
 )
