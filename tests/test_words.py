@@ -37,7 +37,6 @@ from django_tenantqueue.conf import get_settings, read_settings
 from django_tenantqueue.exceptions import (
     InvalidArgument,
     InvalidOption,
-    InvalidState,
     Unsupported,
     WaitTimeout,
 )
