@@ -1,4 +1,4 @@
-"""Find the lines of a project that touch Celery: `tenantqueue celery-report`. Nothing is imported."""
+"""Find the lines of a project that touch Celery, for `tenantqueue celery-report`."""
 
 from __future__ import annotations
 
