@@ -9,7 +9,6 @@ import json
 import re
 import sys
 from argparse import SUPPRESS
-from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from types import ModuleType

@@ -71,9 +71,7 @@ def _count(key: str) -> int:
 def check_queue(token: ApiToken, queue: str) -> None:
     """Raise ApiError, 403, when a token does not allow a queue."""
     if token.queues and not token.names_queue(queue):
-        raise ApiError(
-            403, f"The token does not allow the queue {queue!r}, only {token.queues}."
-        )
+        raise ApiError(403, f"The token does not allow the queue {queue!r}, only {token.queues}.")
 
 
 def check_new_queues(tenant: str, count: int) -> None:

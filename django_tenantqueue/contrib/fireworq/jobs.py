@@ -56,9 +56,7 @@ def push(request: HttpRequest, caller: Caller, category: str) -> HttpResponse:
     try:
         job, queue_name = _enqueue(caller, category, call)
     except QueueFull as error:
-        raise ApiError(
-            HTTPStatus.TOO_MANY_REQUESTS, str(error), {"Retry-After": "1"}
-        ) from None
+        raise ApiError(HTTPStatus.TOO_MANY_REQUESTS, str(error), {"Retry-After": "1"}) from None
     except (InvalidArgument, InvalidOption, QueueRetired) as error:
         raise bad_request(str(error)) from None
     return as_json({"id": job.pk, "queue_name": queue_name, "category": category, **call})
