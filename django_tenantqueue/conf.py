@@ -203,8 +203,9 @@ def _read(kind: type[Kind], raw: Mapping[str, Any]) -> Kind:
         if (key := each.name.upper()) in own:
             place = place_of(group, key)
             value = _checked(place, own[key], hints[each.name])
-            if isinstance(value, tuple) and each.default:
-                value = _added(place, each.default, value)
+            default = each.default
+            if isinstance(value, tuple) and isinstance(default, tuple) and default:
+                value = _added(place, default, value)
             rules = each.metadata.get("rules", Rules())
             for entry in value if isinstance(value, tuple) else (value,):
                 if entry is not None and (wanted := rules.wanted(entry)):

@@ -37,8 +37,10 @@ def test_values_are_read_when_they_are_right():
     [
         (
             {"DEFAULT_TENANT_SLOT": 3},
-            "TENANTQUEUE['DEFAULT_TENANT_SLOT'] is not a setting; did you mean "
-            "TENANTQUEUE['DEFAULT_TENANT_SLOTS']",
+            (
+                "TENANTQUEUE['DEFAULT_TENANT_SLOT'] is not a setting; did you mean "
+                "TENANTQUEUE['DEFAULT_TENANT_SLOTS']"
+            ),
         ),
         ({"HISTORY_KEEP": 12}, "did you mean TENANTQUEUE['HISTORY_KEEP_MONTHS']"),
         ({"QUEUES": ["a"]}, "or TENANTQUEUE['DECLARED_QUEUES']?"),

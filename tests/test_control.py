@@ -16,9 +16,9 @@ from django_tenantqueue import ConcurrentJobMonitor, Job, Priority, control, rep
 from django_tenantqueue.exceptions import (
     InvalidArgument,
     InvalidOption,
+    InvalidState,
     JobNotFound,
     QueueRetired,
-    InvalidState,
     UnknownQueue,
 )
 from django_tenantqueue.models import Change, Session, TaskControl, TenantQueue, Worker

@@ -84,7 +84,7 @@ def log_error(running: RunningJob, message: str, *args: object) -> None:
 
 def announce(signal: Signal, running: RunningJob, **said: object) -> None:
     """Send a signal; what a receiver raises is logged, and changes no outcome."""
-    claimed = running.claimed
+    claimed = running._claimed
     task = known_task(claimed.source_type, claimed.source_method)
     try:
         signal.send_robust(task, name=running.name, job_id=running.id, **said)

@@ -245,8 +245,8 @@ class Job(models.Model):
         if value is _MISSING:
             raise LookupError(
                 f"the result of job {self.pk} is no longer in the cache {alias!r}: raise "
-                "RESULT_TTL or the size of that cache, or keep results in their rows (RESULT_STORE, "
-                "LARGE_RESULT_STORE)"
+                "RESULT_TTL or the size of that cache, or keep results in their rows "
+                "(RESULT_STORE, LARGE_RESULT_STORE)"
             )
         return value
 

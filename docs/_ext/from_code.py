@@ -19,6 +19,7 @@ import tomllib
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +137,7 @@ def _app_line(table: str) -> list[str]:
     if kind is None:
         return []
     app = kind.__module__.rpartition(".")[0]
-    return [wrap(f"Keys of `TENANTQUEUE[\"{table}\"]`. The app `{app}` has them.") + "\n"]
+    return [wrap(f'Keys of `TENANTQUEUE["{table}"]`. The app `{app}` has them.') + "\n"]
 
 
 def all_settings() -> list[Setting]:
@@ -186,7 +187,7 @@ def field_paragraphs(path: Path, class_name: str) -> dict[str, list[str]]:
     body = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == class_name).body
     return {
         field.target.id: [" ".join(p.split()) for p in after.value.value.split("\n\n")]
-        for field, after in zip(body, body[1:], strict=False)
+        for field, after in pairwise(body)
         if isinstance(field, ast.AnnAssign)
         and isinstance(field.target, ast.Name)
         and isinstance(after, ast.Expr)

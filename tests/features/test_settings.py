@@ -81,8 +81,10 @@ def test_values_of_a_feature_are_read_when_it_is_installed(install):
         ({"PARCELS": {"CARRIERS": ["!*"]}}, "TENANTQUEUE['PARCELS']['CARRIERS'] names no carrier"),
         (
             {"PARCELS": {"PATIENSE": 1}},
-            "TENANTQUEUE['PARCELS']['PATIENSE'] is not a setting; did you mean "
-            "TENANTQUEUE['PARCELS']['PATIENCE']?",
+            (
+                "TENANTQUEUE['PARCELS']['PATIENSE'] is not a setting; did you mean "
+                "TENANTQUEUE['PARCELS']['PATIENCE']?"
+            ),
         ),
         ({"PARCELS": {"COLOUR": 1}}, "known are QUEUE, PATIENCE, PRICES, CARRIERS"),
         ({"PARCELS": 3}, "TENANTQUEUE['PARCELS'] is 3: it must be a dict"),
@@ -90,13 +92,17 @@ def test_values_of_a_feature_are_read_when_it_is_installed(install):
         ({"PARCEL": {}}, "did you mean TENANTQUEUE['PARCELS']"),
         (
             {"PATIENCE": 1},
-            "TENANTQUEUE['PATIENCE'] is not a setting: its place is "
-            "TENANTQUEUE['PARCELS']['PATIENCE']",
+            (
+                "TENANTQUEUE['PATIENCE'] is not a setting: its place is "
+                "TENANTQUEUE['PARCELS']['PATIENCE']"
+            ),
         ),
         (
             {"PARCELS": {"DATABASE": "x"}},
-            "TENANTQUEUE['PARCELS']['DATABASE'] is not a setting: its place is "
-            "TENANTQUEUE['DATABASE']",
+            (
+                "TENANTQUEUE['PARCELS']['DATABASE'] is not a setting: its place is "
+                "TENANTQUEUE['DATABASE']"
+            ),
         ),
         ({"COLOUR": 3}, "known are DATABASE,"),
         ({"HTTP": {"TIMEOUT": 3}}, "needs django_tenantqueue.contrib.http in INSTALLED_APPS"),

@@ -97,7 +97,9 @@ def in_tenant() -> None:
 
 def chain(order_id: int) -> None:
     archive = send.using(tenant="storage", queue="slow").call(Placeholder("result"))
-    last = send.using(session=f"order:{order_id}", then=archive).call(Placeholder("result"), to="bo")
+    last = send.using(session=f"order:{order_id}", then=archive).call(
+        Placeholder("result"), to="bo"
+    )
     build.using(tenant="acme", then=last, on_end=notify).delay(order_id)
     build.using(then=[send.call(Placeholder("result")), notify]).delay(order_id)
     user = User.objects.get()

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from ...exceptions import InvalidOption
 
-
 OPEN = "open"
 """The value of ACCESS that asks for no token. It is too short for a token."""
 

@@ -13,7 +13,6 @@ from django_tenantqueue.models import Job
 from django_tenantqueue.testing import run_pending
 
 
-
 def local(**more: Any) -> dict[str, Any]:
     """Return settings of HTTP jobs that call this machine."""
     return {"HTTP": {"ALLOWED_HOSTS": ["127.0.0.1", "*.example"], "TIMEOUT": 5, **more}}
