@@ -121,8 +121,10 @@ def tune_schedule(ids: Ids, *, using: str | None = None, **changes: Any) -> list
     check_columns(changes, TUNABLE)
     if not changes:
         return []
-    given = {name: getattr(value, "name", value) if name == "task" else value
-             for name, value in changes.items()}
+    given = {
+        name: getattr(value, "name", value) if name == "task" else value
+        for name, value in changes.items()
+    }
     with transaction.atomic(using=alias):
         rows = lock_rows(alias, Schedule, ids)
         return [row.pk for row in rows if write_schedule(alias, row, given)]
