@@ -33,7 +33,7 @@ LOOKED = 20
 class Bulk(Subcommand):
     """Starts a bulk action, or counts what it would change."""
 
-    help = "Act on all jobs that match: start a job that does it, in the queue ADMIN_QUEUE."
+    help = "Act on all jobs that match, by a job in the queue ADMIN_QUEUE."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""

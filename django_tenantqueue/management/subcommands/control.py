@@ -118,7 +118,7 @@ def _labels(kind: str, ids: Iterable[int], using: str) -> dict[int, str]:
 class Pause(ControlSubcommand):
     """Pauses what its options name."""
 
-    help = "Start no more jobs of a queue, task, session, user or monitor. Running jobs continue."
+    help = "Start no more jobs of a queue, task, session, user or monitor."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
@@ -178,7 +178,7 @@ class Cancel(ControlSubcommand):
 class Retry(Cancel):
     """Retries jobs, or the failed details of a monitor."""
 
-    help = "Make jobs ready again that failed or were cancelled, or failed details of a monitor."
+    help = "Make failed or cancelled jobs ready again, or a monitor's failed details."
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Retry them."""
