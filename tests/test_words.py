@@ -209,8 +209,14 @@ def test_import_of_an_unknown_name_is_told_as_python_tells_it():
 @pytest.mark.parametrize(
     ("form", "said"),
     [
-        (lambda: delayed(print, 1), r"delayed\(\) takes options by name.*: delayed\(function, queue="),
-        (lambda: Report.delay(1), r"\.delay\(\) takes options.*: instance\.delay\(queue=…\)\.method"),
+        (
+            lambda: delayed(print, 1),
+            r"delayed\(\) takes options by name.*: delayed\(function, queue=",
+        ),
+        (
+            lambda: Report.delay(1),
+            r"\.delay\(\) takes options.*: instance\.delay\(queue=…\)\.method",
+        ),
         (lambda: delayed(Report)(1), r"instance\.delay\(queue=…\)\.method\(1, 2\)"),
     ],
 )
