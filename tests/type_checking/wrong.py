@@ -1,9 +1,5 @@
 # pyright: strict
-<<<<<<< HEAD
-"""Thirteen planted errors, each in a line that says so. Nothing imports it."""
-=======
 """Thirteen planted errors, each in a line that says so. Only checkers read this."""
->>>>>>> s-types
 
 from __future__ import annotations
 
