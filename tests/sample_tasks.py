@@ -30,7 +30,7 @@ class Noting(TaskHooks):
         calls.append(("success", job.id, result))
 
     def attempt_failed(self, job: Any, error: BaseException) -> None:
-        calls.append(("error", job.id, type(error)))
+        calls.append(("attempt_failed", job.id, type(error)))
 
     def failure(self, job: Any) -> None:
         calls.append(("failure", job.id))
