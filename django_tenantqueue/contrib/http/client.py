@@ -192,7 +192,7 @@ def _joined(base: URL, location: str) -> URL:
     if not is_one:
         whose = f"the redirect of {shown(str(base))}" if base.raw_host else "the url"
         raise HttpJobRejected(
-            f"{whose} is none that can be called: it must begin with https:// or http:// and a host"
+            f"{whose} is none that can be called: it needs https:// or http:// and a valid host"
         )
     return target
 

@@ -249,7 +249,7 @@ def test_host_that_cannot_be_one_is_refused(endpoint: Endpoint):
     assert (state, kind, message) == (
         "error",
         "HttpJobRejected",
-        "the url is none that can be called",
+        "the url is none that can be called: it needs https:// or http:// and a valid host",
     )
 
 
