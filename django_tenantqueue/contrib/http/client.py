@@ -19,10 +19,10 @@ from yarl import URL
 from ... import __version__
 from ...batches import REMEMBERED, REMEMBERED_SECONDS
 from ...conf import get_settings, settings_of
-from .exceptions import HttpJobFailed, HttpJobRejected
 from .addresses import Hosts, Networks, check_address, read_address
 from .answer import Answer
 from .breaker import Breaker
+from .exceptions import HttpJobFailed, HttpJobRejected
 from .request import shown
 from .settings import HttpSettings
 
