@@ -185,15 +185,16 @@ def move(
     `max_waiting` of the queue is ignored. Raises QueueRetired, UnknownQueue.
     """
     alias = alias_of(using)
+    name: Any = queue
     if isinstance(queue, TenantQueue):
         if tenant not in (None, queue.tenant):
             raise InvalidOption(f"tenant={tenant!r}: the queue belongs to {queue.tenant!r}")
-        queue, tenant = queue.name, queue.tenant
-    check_queue("queue", queue)
+        name, tenant = queue.name, queue.tenant
+    check_queue("queue", name)
     if tenant is not None:
         check_tenant("tenant", tenant)
     chosen = choose("move", target, alias, bare="job", job=job)
-    return act("move", chosen, alias, queue=queue, tenant=tenant)
+    return act("move", chosen, alias, queue=name, tenant=tenant)
 
 
 def delete(

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from .conf import alias_of
 from .coroutines import twin
-from .exceptions import InvalidOption
-from .models import TenantQueue
 from .operations.targets import Names, by_keyword
 from .queries.control import QueueLoad
 from .status import fleet_report

@@ -19,6 +19,7 @@ MEMORY_LIMIT_EXCEEDED = "django_tenantqueue.exceptions.MemoryLimitExceeded"
 """The same when it was killed because it used too much memory: of the jobs that may be the reason.
 """
 
+
 def stored_error(
     kind: type[BaseException] | str,
     message: str,

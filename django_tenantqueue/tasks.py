@@ -26,18 +26,18 @@ from django.core.signing import BadSignature, Signer
 from .calls import foreign, sources
 from .calls.call import Call
 from .calls.given import merged
-from .calls.options import (
-    NAMES,
-    Options,
-    check_seconds,
-    explained,
-)
 from .calls.option_types import (
     Backoff,
     JobOptions,
     RetryWhen,
     Seconds,
     TaskOptions,
+)
+from .calls.options import (
+    NAMES,
+    Options,
+    check_seconds,
+    explained,
 )
 from .calls.secret_option import read_secret
 from .calls.sources import INTERNAL, DelayableMark, Source

@@ -16,9 +16,9 @@ from django_tenantqueue import ConcurrentJobMonitor, Job, Priority, control, rep
 from django_tenantqueue.exceptions import (
     InvalidArgument,
     InvalidOption,
+    InvalidState,
     JobNotFound,
     QueueRetired,
-    InvalidState,
     UnknownQueue,
 )
 from django_tenantqueue.models import Change, Session, TaskControl, TenantQueue, Worker
@@ -249,9 +249,7 @@ def test_jobs_move_to_a_queue_of_their_tenant_or_of_another() -> None:
 
     result = control.move(jobs, queue="slow")
 
-    assert result == control.Result(
-        [jobs[0].pk, jobs[1].pk], [], [jobs[2].pk, jobs[3].pk], {}
-    )
+    assert result == control.Result([jobs[0].pk, jobs[1].pk], [], [jobs[2].pk, jobs[3].pk], {})
     assert jobs[1].refresh().queue.tenant == "globex"
     assert list(control.move([bound, jobs[0]], queue=there).refused) == [bound.pk]
     assert control.move(bound, queue="x", tenant="globex").changed == [bound.pk]

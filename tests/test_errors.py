@@ -113,7 +113,7 @@ def test_wrong_option_is_an_attribute(options, option, value):
     ids=lambda error: type(error).__name__,
 )
 def test_error_survives_pickling(error):
-    again = pickle.loads(pickle.dumps(error))  # noqa: S301
+    again = pickle.loads(pickle.dumps(error))
 
     assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
 
@@ -157,5 +157,5 @@ def test_answer_of_an_endpoint_is_stored(error, answer):
 
 @pytest.mark.parametrize("name", ["WorkerDied", "HardTimeLimitExceeded", "MemoryLimitExceeded"])
 def test_name_of_an_error_that_is_never_raised_says_where_it_is(name):
-    with pytest.raises(ImportError, match="django_tenantqueue.stored_error.[A-Z_]+, a text"):
+    with pytest.raises(ImportError, match=r"django_tenantqueue\.stored_error\.[A-Z_]+, a text"):
         getattr(exceptions, name)

@@ -23,10 +23,9 @@ from django_tenantqueue.calls.sources import registered_tasks
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.operations import control
 from django_tenantqueue.signals import job_finished
-from tests.factories import resume_task
 from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_pending
-from tests.factories import make_job
+from tests.factories import make_job, resume_task
 
 NEEDS = "celery http schedules"
 ROOT = Path(__file__).parents[1]

@@ -17,12 +17,12 @@ from psycopg.types.json import Jsonb
 
 from django_tenantqueue import bulk, delayed
 from django_tenantqueue.calls.sources import INTERNAL, describe_named, find_task, registered_tasks
-from django_tenantqueue.contrib.alerts.delivery import enqueue_test
 from django_tenantqueue.contrib.alerts.control import make_alert_rule
+from django_tenantqueue.contrib.alerts.delivery import enqueue_test
+from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.contrib.schedules.firing import fire_schedules
 from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.contrib.schedules.services import run_schedules, tune_schedule
-from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.exceptions import NotAllowed
 from django_tenantqueue.models import Change, Job
 from django_tenantqueue.operations.again import enqueue_again

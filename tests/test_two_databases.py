@@ -15,8 +15,8 @@ from django.test import Client, override_settings
 from django.urls import include, path, reverse
 
 from django_tenantqueue import ConcurrentJobMonitor, checks, delayed
-from django_tenantqueue.contrib.api.models import ApiToken
 from django_tenantqueue.contrib.api.control import make_token
+from django_tenantqueue.contrib.api.models import ApiToken
 from django_tenantqueue.models import Job, Session, TenantQueue
 from django_tenantqueue.status.job_status import describe_job
 from django_tenantqueue.status.your_jobs import your_jobs

@@ -22,8 +22,8 @@ from django_tenantqueue import (
     Every,
     Job,
     Retry,
-    control,
     TaskHooks,
+    control,
     current_job,
     delayed,
     exceptions,
@@ -37,7 +37,6 @@ from django_tenantqueue.conf import get_settings, read_settings
 from django_tenantqueue.exceptions import (
     InvalidArgument,
     InvalidOption,
-    InvalidState,
     Unsupported,
     WaitTimeout,
 )
@@ -209,8 +208,14 @@ def test_import_of_an_unknown_name_is_told_as_python_tells_it():
 @pytest.mark.parametrize(
     ("form", "said"),
     [
-        (lambda: delayed(print, 1), r"delayed\(\) takes options by name.*: delayed\(function, queue="),
-        (lambda: Report.delay(1), r"\.delay\(\) takes options.*: instance\.delay\(queue=…\)\.method"),
+        (
+            lambda: delayed(print, 1),
+            r"delayed\(\) takes options by name.*: delayed\(function, queue=",
+        ),
+        (
+            lambda: Report.delay(1),
+            r"\.delay\(\) takes options.*: instance\.delay\(queue=…\)\.method",
+        ),
         (lambda: delayed(Report)(1), r"instance\.delay\(queue=…\)\.method\(1, 2\)"),
     ],
 )

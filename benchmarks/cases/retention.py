@@ -14,8 +14,8 @@ from django.conf import settings
 from django.db import connection
 from django.test import override_settings
 
-from django_tenantqueue.contrib.retention.models import RetentionRule
 from django_tenantqueue.contrib.retention.control import make_retention_rule
+from django_tenantqueue.contrib.retention.models import RetentionRule
 from django_tenantqueue.models import TenantQueue
 from django_tenantqueue.operations import maintain
 from django_tenantqueue.operations.claim import Claimer

@@ -27,7 +27,7 @@ from django.utils.datastructures import MultiValueDict
 from django.utils.dateparse import parse_date, parse_datetime, parse_duration
 from django.utils.duration import duration_iso_string
 
-from ..exceptions import InvalidArgument, Permanent, InvalidResult
+from ..exceptions import InvalidArgument, InvalidResult, Permanent
 
 MARK = "__tenantqueue__"
 MOST_BITS = 14_000

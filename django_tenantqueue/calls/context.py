@@ -152,8 +152,8 @@ def capture_context() -> str | None:
         return json.dumps(values, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InvalidArgument(
-            f"what a class in TENANTQUEUE['CONTEXT'] carries is not JSON: {error}. Its capture() "
-            f"must return str, numbers, lists or dicts. These carry values: {', '.join(values)}"
+            f"a value of TENANTQUEUE['CONTEXT'] is not JSON: {error}. Let capture() return str, "
+            f"numbers, lists or dicts (the keys of the values: {', '.join(values)})"
         ) from error
 
 

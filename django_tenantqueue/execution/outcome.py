@@ -18,10 +18,10 @@ from ..calls.sources import RegisteredTask, known_task
 from ..conf import get_settings
 from ..exceptions import (
     Cancelled,
+    InvalidResult,
     NotAllowed,
     Permanent,
     Postpone,
-    InvalidResult,
     Retry,
     TimeLimitExceeded,
     UnknownTask,

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime, timedelta
 
-    from ..operations.result import Result
     from ..calls.call import CallLike
+    from ..operations.result import Result
     from ..status.monitor_progress import Progress
 
 

@@ -18,7 +18,7 @@ from ..calls.secret_option import with_mark
 from ..calls.sources import INTERNAL, NOTHING, RegisteredTask, Source, resolve, signature_of
 from ..calls.unique import UNTIL_EXPIRED, Mode, Unique
 from ..conf import get_settings
-from ..exceptions import NotAllowed, InvalidState
+from ..exceptions import InvalidState, NotAllowed
 from ..gate_keys import own_key
 from ..models import Change, Job, TenantQueue
 from ..status.masking import split

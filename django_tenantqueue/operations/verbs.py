@@ -26,7 +26,8 @@ Operation = Callable[..., Collection[int] | Result]
 
 
 def _cancel_monitors(ids: Ids, *, using: str) -> Result:
-    changed, requested = [], []
+    changed: list[int] = []
+    requested: list[int] = []
     for monitor_id in ids:
         if not monitor_control.mark_cancelled(monitor_id, using):
             continue

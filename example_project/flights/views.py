@@ -15,9 +15,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from django_tenantqueue import Priority, Unique
 from django_tenantqueue.models import ConcurrentJobMonitor, Job, TenantQueue
+from django_tenantqueue.reports import read_loads
 from django_tenantqueue.states import ACTIVE
 from django_tenantqueue.status.monitor_progress import Progress, progress_of
-from django_tenantqueue.reports import read_loads
 from django_tenantqueue.status.your_jobs import your_jobs
 
 from . import logbooks, plans

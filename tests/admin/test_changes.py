@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_tenantqueue.admin import changes as page
 from django_tenantqueue.models import Change, TaskControl, TenantQueue
-from django_tenantqueue.operations import control, task_control, worker_control
+from django_tenantqueue.operations import control, worker_control
 from django_tenantqueue.operations.actor import acting_as
 from django_tenantqueue.states import State
 from tests.factories import cap_task, made_changes, make_duty, make_jobs, make_queue, make_worker

@@ -13,9 +13,8 @@ from django.test.utils import CaptureQueriesContext
 from django_tenantqueue import Unique
 from django_tenantqueue.gate_keys import gate_key
 from django_tenantqueue.models import ConcurrentJobMonitor, Job, Session
-from tests.factories import pause_task
 from django_tenantqueue.testing import run_commit_hooks, run_pending
-from tests.factories import made_changes
+from tests.factories import made_changes, pause_task
 from tests.testapp.tasks import fail, fail_until, noop
 
 from .conftest import text_of, url_of

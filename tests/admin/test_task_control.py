@@ -12,9 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_tenantqueue.models import Job, TaskControl
-from tests.factories import cap_task, pause_task
 from django_tenantqueue.testing import run_commit_hooks, run_pending
-from tests.factories import made_changes, make_jobs, make_queue
+from tests.factories import cap_task, made_changes, make_jobs, make_queue, pause_task
 from tests.testapp.tasks import noop
 
 from .conftest import text_of, url_of

@@ -18,14 +18,14 @@ from django.utils import timezone
 
 from django_tenantqueue import bulk
 from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
-from django_tenantqueue.contrib.api.models import ApiToken
 from django_tenantqueue.contrib.api.control import make_token
-from django_tenantqueue.contrib.retention.models import RetentionRule
+from django_tenantqueue.contrib.api.models import ApiToken
 from django_tenantqueue.contrib.retention.control import make_retention_rule
-from django_tenantqueue.contrib.routing.models import Routing
+from django_tenantqueue.contrib.retention.models import RetentionRule
 from django_tenantqueue.contrib.routing.control import make_routing
-from django_tenantqueue.contrib.schedules.models import Schedule
+from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.contrib.schedules.control import make_schedule
+from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.exceptions import InvalidArgument, InvalidOption
 from django_tenantqueue.models import (
     Change,
@@ -38,12 +38,19 @@ from django_tenantqueue.models import (
     Worker,
 )
 from django_tenantqueue.operations import control, sessions
-from tests.factories import pause_task
 from django_tenantqueue.queries.figures import Counts, add_figures, with_totals
 from django_tenantqueue.states import State
 from django_tenantqueue.status.visible import tenants_of
 from django_tenantqueue.testing import run_commit_hooks, run_pending
-from tests.factories import make_duty, make_job, make_jobs, make_queue, make_worker, state_of
+from tests.factories import (
+    make_duty,
+    make_job,
+    make_jobs,
+    make_queue,
+    make_worker,
+    pause_task,
+    state_of,
+)
 from tests.site import model_of
 from tests.testapp.models import Report
 from tests.testapp.tasks import noop

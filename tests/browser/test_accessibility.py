@@ -11,17 +11,16 @@ from axe_playwright_python.sync_playwright import Axe
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from django_tenantqueue.contrib.alerts.models import Alert
 from django_tenantqueue.contrib.alerts.control import make_alert_rule
+from django_tenantqueue.contrib.alerts.models import Alert
 from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.contrib.routing.control import make_routing
 from django_tenantqueue.models import ConcurrentJobMonitor, Session, UserCap
 from django_tenantqueue.operations import control, sessions
-from tests.factories import cap_task
 from django_tenantqueue.queries.figures import ALL, Counts, add_figures
 from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_commit_hooks
-from tests.factories import make_duty, make_job, make_jobs, make_queue, make_worker
+from tests.factories import cap_task, make_duty, make_job, make_jobs, make_queue, make_worker
 from tests.site import admin_path
 from tests.testapp.tasks import noop
 

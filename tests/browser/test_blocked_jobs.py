@@ -18,11 +18,11 @@ from django_tenantqueue.models import (
     TenantQueue,
     UserCap,
 )
-from django_tenantqueue.operations import control, monitor_control, sessions, task_control
+from django_tenantqueue.operations import control, monitor_control, sessions
 from django_tenantqueue.operations.actor import acting_as
 from django_tenantqueue.states import State
 from django_tenantqueue.status.explanation import Code, explain
-from tests.factories import pause_task, make_job, make_queue, make_worker
+from tests.factories import make_job, make_queue, make_worker, pause_task
 
 pytestmark = pytest.mark.django_db(transaction=True)
 OpenPage = Callable[..., Page]

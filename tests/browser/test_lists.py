@@ -12,9 +12,8 @@ from playwright.sync_api import Page, expect
 from django_tenantqueue.models import Job, TenantQueue
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.actor import acting_as
-from tests.factories import pause_task
 from django_tenantqueue.states import State
-from tests.factories import FakeWorker, make_job, make_jobs, make_queue, make_worker
+from tests.factories import FakeWorker, make_job, make_jobs, make_queue, make_worker, pause_task
 from tests.operations.monitors import start
 from tests.site import admin_path
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from django_tenantqueue import task
 from django_tenantqueue.calls.arguments import MARK, decode_args, encode_args, encode_result
-from django_tenantqueue.exceptions import InvalidArgument, Permanent, InvalidResult
+from django_tenantqueue.exceptions import InvalidArgument, InvalidResult, Permanent
 from django_tenantqueue.models import Job
 from django_tenantqueue.text import clean_text
 from tests.testapp.models import Report

@@ -12,8 +12,7 @@ from django_tenantqueue.models import Change
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.monitor_control import tune_monitor
 from django_tenantqueue.operations.sessions import make_user_cap
-from tests.factories import cap_task
-from tests.factories import make_queue
+from tests.factories import cap_task, make_queue
 from tests.operations.monitors import start
 from tests.process.workers import wait_until
 from tests.testapp.tasks import noop

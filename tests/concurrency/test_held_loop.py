@@ -13,11 +13,10 @@ from django.db import connection
 
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations import surveys
-from tests.factories import cap_task
 from django_tenantqueue.queries import workers
 from tests.concurrency.held import come_and_go
 from tests.concurrency.loops import FakeLoop, turned_loop
-from tests.factories import make_job, make_jobs, make_queue, state_of
+from tests.factories import cap_task, make_job, make_jobs, make_queue, state_of
 from tests.testapp.tasks import noop
 
 

@@ -10,9 +10,8 @@ from django.db import connection
 from django_tenantqueue.models import Job, QueueRate
 from django_tenantqueue.operations import passed_over, task_gate
 from django_tenantqueue.operations.gates import Sweep
-from tests.factories import cap_task, pause_task, resume_task
 from django_tenantqueue.queries import claim as claim_queries
-from tests.factories import make_jobs, make_queue, states_of
+from tests.factories import cap_task, make_jobs, make_queue, pause_task, resume_task, states_of
 from tests.testapp.tasks import noop
 
 from .loops import FakeLoop, turned_loop

@@ -11,17 +11,16 @@ from functools import partial
 import pytest
 from django.db import connection
 
+from django_tenantqueue import control
 from django_tenantqueue.gate_keys import TASK, JobGates
 from django_tenantqueue.models import Job, TaskControl
 from django_tenantqueue.operations import task_gate
 from django_tenantqueue.operations.gates import Sweep, keys_of, release
-from django_tenantqueue import control
 from django_tenantqueue.operations.task_control import delete_controls, rate_task
-from tests.factories import cap_task, pause_task, resume_task
 from django_tenantqueue.queries.claim import ClaimedJob
 from django_tenantqueue.queries.locks import GATE_LOCK_CLASSES
 from django_tenantqueue.worker.child import running_jobs
-from tests.factories import make_jobs, make_queue, states_of
+from tests.factories import cap_task, make_jobs, make_queue, pause_task, resume_task, states_of
 from tests.testapp.tasks import noop
 
 from .conftest import SECONDS

@@ -11,8 +11,7 @@ from django_tenantqueue.models import Job, TaskControl, TaskRate
 from django_tenantqueue.operations import task_gate
 from django_tenantqueue.operations.gates import Sweep, release
 from django_tenantqueue.operations.task_control import rate_task, tune_control
-from tests.factories import cap_task
-from tests.factories import FakeWorker, make_jobs, make_queue, states_of
+from tests.factories import FakeWorker, cap_task, make_jobs, make_queue, states_of
 from tests.intervals import breaches_of_rate
 
 from .loops import turned_loop

@@ -21,8 +21,8 @@ from django.utils import timezone
 
 from django_tenantqueue import task
 from django_tenantqueue.contrib.alerts.check import check_rules
-from django_tenantqueue.contrib.alerts.models import Alert
 from django_tenantqueue.contrib.alerts.control import make_alert_rule
+from django_tenantqueue.contrib.alerts.models import Alert
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.models import Duty
 from django_tenantqueue.status.fleet_report import read_report

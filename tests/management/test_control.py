@@ -25,7 +25,9 @@ def run(*arguments: Any, **options: Any) -> str:
 
 
 def make_monitor() -> ConcurrentJobMonitor:
-    monitor = ConcurrentJobMonitor.objects.start("letters", [noop.call()], tenant="acme")
+    monitor = ConcurrentJobMonitor.objects.start(
+        "letters", [noop.call()], parallel=1, tenant="acme"
+    )
     assert isinstance(monitor, ConcurrentJobMonitor)
     return monitor
 
@@ -156,7 +158,7 @@ def test_columns_are_written() -> None:
         (["tune", "--queue=mail", "max_per_second=inf"], "use none for no limit"),
         (["tune", "--job=1", "run_at=soon"], "give seconds from now, or a time such as"),
         (["tune", "--queue=mail", "slots=3"], "slots"),
-        (["tune", "--queue=mail", "num_slots=-3"], "num_slots: "),
+        (["tune", "--queue=mail", "num_slots=-3"], "num_slots=-3: Ensure"),
     ],
 )
 def test_wrong_call_is_an_error(arguments: list[str], message: str) -> None:

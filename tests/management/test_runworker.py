@@ -223,7 +223,8 @@ def test_variable_that_looks_like_an_option_is_told(monkeypatch: pytest.MonkeyPa
     for name in ("THREADS", "THREAD", "PGBIN", "QUEUE_NAMES"):
         monkeypatch.setenv(f"TENANTQUEUE_{name}", "1")
 
-    assert list(near_misses(known)) == [
+    (text,) = near_misses(known)
+    assert text == (
         "the environment variable TENANTQUEUE_THREAD sets nothing: did you mean "
         "TENANTQUEUE_THREADS?"
-    ]
+    )

@@ -64,7 +64,8 @@ def test_help_of_a_subcommand_has_its_options_and_those_of_django(
     [
         ([], "name a subcommand: `manage.py tenantqueue --help` lists them"),
         (["statsu"], "there is no subcommand 'statsu': did you mean 'status'?"),
-        (["listschedules"], "did you mean 'schedules list'? `manage.py tenantqueue --help` lists"),
+        (["shedules", "list"], "did you mean 'schedules'? `manage.py tenantqueue --help` lists"),
+        (["celery-reprot"], "did you mean 'celery-report'?"),
         (["zzz"], "there is no subcommand 'zzz': `manage.py tenantqueue --help` lists them"),
         (["schedules"], "the following arguments are required: SUBCOMMAND"),
         (["schedules", "snyc"], "did you mean 'sync'? `manage.py tenantqueue schedules --help`"),

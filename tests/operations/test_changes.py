@@ -30,15 +30,13 @@ from django_tenantqueue.operations.actor import acting_as, shell_user
 from django_tenantqueue.states import State
 from django_tenantqueue.status.changes import changes_of
 from django_tenantqueue.testing import run_commit_hooks, run_pending
+from tests import factories
 from tests.factories import (
-    cap_task,
     made_changes,
     make_job,
     make_jobs,
     make_queue,
     make_worker,
-    pause_task,
-    resume_task,
 )
 from tests.operations.monitors import start
 from tests.testapp.tasks import fail, noop
@@ -122,23 +120,23 @@ def cap_user() -> tuple[str, int, Call]:
 
 
 def pause_task() -> tuple[str, int, Call]:
-    pk = cap_task(noop.name, None).pk
-    return "task", pk, lambda: pause_task(noop.name)
+    pk = factories.cap_task(noop.name, None).pk
+    return "task", pk, lambda: factories.pause_task(noop.name)
 
 
 def resume_task() -> tuple[str, int, Call]:
-    pk = pause_task(noop.name).pk
+    pk = factories.pause_task(noop.name).pk
     Change.objects.all().delete()
-    return "task", pk, lambda: resume_task(noop.name)
+    return "task", pk, lambda: factories.resume_task(noop.name)
 
 
 def cap_task() -> tuple[str, int, Call]:
-    pk = cap_task(noop.name, None).pk
-    return "task", pk, lambda: cap_task(noop.name, 2)
+    pk = factories.cap_task(noop.name, None).pk
+    return "task", pk, lambda: factories.cap_task(noop.name, 2)
 
 
 def delete_control() -> tuple[str, int, Call]:
-    pk = cap_task(noop.name, 2).pk
+    pk = factories.cap_task(noop.name, 2).pk
     Change.objects.all().delete()
     return "task", pk, lambda: task_control.delete_controls([pk])
 
@@ -481,9 +479,9 @@ def test_name_is_empty_when_the_system_does_not_know_it(monkeypatch: pytest.Monk
 
 
 def test_changes_of_a_control_are_found_when_it_was_made_again() -> None:
-    task_control.delete_controls([pause_task(noop.name).pk])
-    again = cap_task(noop.name, 3)
-    pause_task(fail.name)
+    task_control.delete_controls([factories.pause_task(noop.name).pk])
+    again = factories.cap_task(noop.name, 3)
+    factories.pause_task(fail.name)
 
     found = changes_of("default", again)
 

@@ -13,10 +13,9 @@ from django_tenantqueue import Unique
 from django_tenantqueue.models import Job, Session
 from django_tenantqueue.operations import control, maintain
 from django_tenantqueue.operations.sessions import make_user_cap
-from tests.factories import pause_task
 from django_tenantqueue.queries.control import find_expired
 from django_tenantqueue.testing import run_commit_hooks, run_pending
-from tests.factories import make_job, make_queue, state_of, states_of
+from tests.factories import make_job, make_queue, pause_task, state_of, states_of
 from tests.operations.monitors import anchor_of, start, states
 from tests.testapp.tasks import add, echo, noop
 

@@ -130,7 +130,7 @@ def test_jobs_that_wait_for_another_attempt_are_cancelled_and_no_others():
 def test_running_job_is_left_when_the_group_is_cancelled():
     (job_id,) = make_waiting(make_queue(), state="running", worker_id=1, claim_seq=1)
 
-    assert cancel_failed(TASK, "ValueError").jobs == 0
+    assert len(cancel_failed(TASK, "ValueError").ids) == 0
     assert Job.objects.get(pk=job_id).cancel_requested_at is None
 
 
@@ -141,7 +141,7 @@ def test_group_is_found_when_names_are_hostile(text):
     name = stored or "?"
     (job_id,) = make_failed(queue, name=name[:2000], cls=stored)
 
-    assert retry_failed(text[:2000] or "?", text, timezone.now() - HOUR).jobs == 1
+    assert len(retry_failed(text[:2000] or "?", text, timezone.now() - HOUR).ids) == 1
     assert state_of(job_id) == "created"
 
 
@@ -149,5 +149,5 @@ def test_group_is_found_when_names_are_hostile(text):
 def test_job_ends_and_is_found_when_its_errors_have_another_shape(stored):
     (job_id,) = make_failed(make_queue(), errors=stored)
 
-    assert retry_failed(TASK, "?", timezone.now() - HOUR).jobs == 1
+    assert len(retry_failed(TASK, "?", timezone.now() - HOUR).ids) == 1
     assert state_of(job_id) == "created"

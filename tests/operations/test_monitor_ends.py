@@ -12,8 +12,8 @@ from django.utils import timezone
 from django_tenantqueue import Unique
 from django_tenantqueue.exceptions import (
     InvalidOption,
-    MonitorEnded,
     InvalidState,
+    MonitorEnded,
 )
 from django_tenantqueue.models import (
     ConcurrentJobMonitor,

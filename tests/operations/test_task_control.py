@@ -12,17 +12,24 @@ from django_tenantqueue import ConcurrentJobMonitor, Unique, delayed
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.gate_keys import JobGates
 from django_tenantqueue.models import Job, Session, TaskControl, TenantQueue
-from django_tenantqueue.operations import control, task_control, task_gate
+from django_tenantqueue.operations import control, task_gate
 from django_tenantqueue.operations.claim import Claimer
 from django_tenantqueue.operations.gates import Sweep, keys_of, release
 from django_tenantqueue.operations.monitor_control import cancel_monitor
 from django_tenantqueue.operations.task_control import delete_controls, tune_control
-from tests.factories import cap_task, pause_task, resume_task
 from django_tenantqueue.queries.claim import ClaimedJob
 from django_tenantqueue.queries.exchange import exchange_in_transaction
 from django_tenantqueue.queries.finish import Finished
 from django_tenantqueue.testing import run_commit_hooks, run_pending
-from tests.factories import make_job, make_jobs, make_queue, make_worker
+from tests.factories import (
+    cap_task,
+    make_job,
+    make_jobs,
+    make_queue,
+    make_worker,
+    pause_task,
+    resume_task,
+)
 from tests.testapp.models import Report
 from tests.testapp.tasks import add, fail_until, noop
 

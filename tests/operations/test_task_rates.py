@@ -16,9 +16,8 @@ from django_tenantqueue.operations.control import tune_queue
 from django_tenantqueue.operations.declared import add_rates
 from django_tenantqueue.operations.gates import Sweep
 from django_tenantqueue.operations.task_control import delete_controls, rate_task, tune_control
-from tests.factories import cap_task, pause_task, resume_task
 from django_tenantqueue.testing import run_commit_hooks, run_pending
-from tests.factories import make_jobs, make_queue
+from tests.factories import cap_task, make_jobs, make_queue, pause_task, resume_task
 from tests.testapp.tasks import noop
 
 from .test_task_control import FakeClaims, claim, forget_places, states

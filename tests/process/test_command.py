@@ -143,7 +143,9 @@ def test_a_missing_server_is_named_when_nothing_listens(workers: Workers):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # nobody else can listen there
         port = taken.getsockname()[1]
-        runner = workers.run("--until-empty", database_url=f"postgres://me:no@127.0.0.1:{port}/none")
+        runner = workers.run(
+            "--until-empty", database_url=f"postgres://me:no@127.0.0.1:{port}/none"
+        )
 
     assert runner.process.returncode == 1
     assert "CommandError: The jobs' database 'default' cannot be reached" in runner.output

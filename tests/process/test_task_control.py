@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from django_tenantqueue.models import Job
-from tests.factories import cap_task, pause_task, resume_task
 from django_tenantqueue.states import State
+from tests.factories import cap_task, pause_task, resume_task
 from tests.intervals import most_at_once
 from tests.testapp.models import Interval
 from tests.testapp.tasks import spin, work

@@ -94,9 +94,7 @@ def test_queue_list_and_page_show_held_jobs(gate: str, admin_client: Client) -> 
     assert (Trouble.HELD in read_now("default", [queue])[queue.pk].troubles) == (gate in LATE)
 
 
-def test_status_names_the_first_held_job(
-    gate: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status_names_the_first_held_job(gate: str, capsys: pytest.CaptureFixture[str]) -> None:
     call_command("tenantqueue", "status")
 
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("held by")]

@@ -1,5 +1,5 @@
 # pyright: strict
-"""What the documentation shows. Checkers read it, and nothing imports it."""
+"""What the documentation shows. Only checkers read this."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def notify() -> None:
     assert_type(running, RunningJob)
     previous, summary = running.previous, running.summary
     if previous is not None:
-        print(previous.pk, previous.state, previous.last_error)
+        print(previous.pk, previous.result, previous.last_error)
     if summary is not None:
         print(summary.succeeded, [job.result for job in summary.details()])
 
@@ -71,7 +71,7 @@ def notify() -> None:
 def options() -> None:
     assert_type(build(1), str)
     assert_type(build.delay(order_id=1), Job)
-    assert_type(build.using(queue="x", priority=Priority.HIGH).delay(1), Job)
+    assert_type(build.using(queue="x", priority=Priority.ADMIN).delay(1), Job)
     assert_type(build.call(1), Call)
     build.using(run_at=5, expires_at=timezone.now(), session=7, on_wait="skip").delay(1)
     build.using(run_at=timedelta(days=1), on_failure="halt", labels=["a"], user="eve").delay(1)
@@ -97,7 +97,9 @@ def in_tenant() -> None:
 
 def chain(order_id: int) -> None:
     archive = send.using(tenant="storage", queue="slow").call(Placeholder("result"))
-    last = send.using(session=f"order:{order_id}", then=archive).call(Placeholder("result"), to="bo")
+    last = send.using(session=f"order:{order_id}", then=archive).call(
+        Placeholder("result"), to="bo"
+    )
     build.using(tenant="acme", then=last, on_end=notify).delay(order_id)
     build.using(then=[send.call(Placeholder("result")), notify]).delay(order_id)
     user = User.objects.get()
@@ -121,7 +123,7 @@ def monitors(calls: list[Call]) -> None:
     )
     assert_type(monitor.add(calls), int)
     monitor.close()
-    print(monitor.progress().total, [detail.state for detail in monitor.details()])
+    print(monitor.progress().total, [detail.pk for detail in monitor.details()])
 
 
 def many() -> None:
@@ -155,7 +157,11 @@ def once(report_id: int) -> None:
     print(report_id)
 
 
-@task(unique=Unique("until_expired", key=lambda report_id: f"r{report_id}", ttl=600))
+def key_of(report_id: int) -> str:
+    return f"report {report_id}"
+
+
+@task(unique=Unique("until_expired", key=key_of, ttl=600))
 def in_ten_minutes(report_id: int) -> None:
     print(report_id)
 

@@ -29,7 +29,7 @@ def run(checker: str, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", checker, *arguments, *map(str, FILES)],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"},
+        env={**os.environ, "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"},
         capture_output=True,
         text=True,
         timeout=600,

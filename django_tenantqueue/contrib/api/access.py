@@ -17,11 +17,11 @@ from django.utils import timezone
 
 from ...calls.options import check_tenant
 from ...conf import get_settings, settings_of
-from .exceptions import ApiError
 from ...models import Change, TenantQueue
 from ...operations.actor import acting_as
 from ...operations.queues import Target, check_known
 from ...text import is_storable
+from .exceptions import ApiError
 from .models import ApiToken
 from .settings import ApiSettings
 from .tokens import allowed, authenticate

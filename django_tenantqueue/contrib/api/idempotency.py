@@ -12,8 +12,8 @@ from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
 from ...batches import BATCH
-from .exceptions import IdempotencyKeyReused
 from ...queries.base import fetch
+from .exceptions import IdempotencyKeyReused
 from .models import ApiToken, IdempotencyKey
 
 KEEP_SECONDS = 86_400.0

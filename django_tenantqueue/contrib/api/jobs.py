@@ -16,7 +16,6 @@ from ninja import Path, Query, Router
 
 from ...calls.sources import INTERNAL
 from ...conf import get_settings
-from .exceptions import ApiError
 from ...models import Job
 from ...operations import control
 from ...queries.lists import NEWEST, JobFilter
@@ -28,6 +27,7 @@ from ...text import is_storable
 from . import schemas, shown
 from .access import READ, SUBMIT, TUNE, Caller, Needs, caller_of
 from .documents import KEY, LONGEST_KEY, operation
+from .exceptions import ApiError
 from .idempotency import Answer, do_once, is_used
 from .submission import Submitted, offered_tasks
 

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 from django.http import HttpRequest, HttpResponse
 from ninja import Path, Router
 
-from .exceptions import ApiError
 from ..routing import services
 from ..routing.models import Routing
 from . import schemas
 from .access import READ, TUNE, Needs, caller_of, check_queue
 from .documents import operation
+from .exceptions import ApiError
 from .jobs import answer
 
 router = Router(tags=["routings"])

@@ -8,12 +8,12 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
-from .exceptions import ApiError
 from ..schedules import services
 from ..schedules.models import Schedule
 from . import schemas
 from .access import READ, TUNE, Needs, caller_of
 from .documents import operation
+from .exceptions import ApiError
 from .shown import shown
 from .tuning import After, Limit, RowId, page_of, row_answer, row_of, rows_of, tuning, values_of
 

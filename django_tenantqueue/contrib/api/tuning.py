@@ -12,13 +12,13 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Path, Query, Router
 
 from ...conf import get_settings
-from .exceptions import ApiError
 from ...models import ConcurrentJobMonitor, Session, TenantQueue
 from ...operations import control, monitor_control, sessions
 from ...text import is_storable
 from . import schemas, shown
 from .access import READ, TUNE, Caller, Needs, caller_of, check_queue
 from .documents import operation
+from .exceptions import ApiError
 from .jobs import answer
 
 M = TypeVar("M", bound=Model)

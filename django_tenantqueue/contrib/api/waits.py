@@ -19,12 +19,12 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from ...conf import get_settings, settings_of
-from .exceptions import ApiError
 from ...models import Job
 from ...models.job import FIRST_PAUSE, LONGEST_PAUSE
 from ...status.callback_progress import show_details
 from . import shown
 from .access import Caller
+from .exceptions import ApiError
 from .models import ApiToken
 from .settings import ApiSettings
 

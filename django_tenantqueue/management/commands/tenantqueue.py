@@ -64,7 +64,7 @@ class _Parser(CommandParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
-            near = get_close_matches(value, self.known, n=1, cutoff=0.5)
+            near = get_close_matches(value, [*action.choices, *self.known], n=1, cutoff=0.5)
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise argparse.ArgumentError(
                 None,

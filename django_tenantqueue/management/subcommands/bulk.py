@@ -33,7 +33,7 @@ LOOKED = 20
 class Bulk(Subcommand):
     """Starts a bulk action, or counts what it would change."""
 
-    help = "Act on all jobs that match: start a job that does it, in the queue ADMIN_QUEUE."
+    help = "Act on all jobs that match, by a job in the queue ADMIN_QUEUE."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
@@ -66,6 +66,7 @@ class Bulk(Subcommand):
             raise CommandError("no filter is given: add one, or --all", returncode=2)
         action, values = options["action"], _values(options)
         asked = _read(using, action, filters, values)
+        found: dict[str, Any]
         if options["dry_run"]:
             count = count_matching(using, asked, most=bulk.COUNTED_TO)
             text, found = _count_text(count), {"matching": asdict(count)}
@@ -89,9 +90,7 @@ def _values(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _read(
-    using: str, action: str, filters: Mapping[str, str], values: Mapping[str, Any]
-) -> Asked:
+def _read(using: str, action: str, filters: Mapping[str, str], values: Mapping[str, Any]) -> Asked:
     chosen = find_action(action)
     chosen.check(values)
     asked = read_filters(using, bulk.clean_filters(filters))

@@ -9,6 +9,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
@@ -117,7 +118,7 @@ def _labels(kind: str, ids: Iterable[int], using: str) -> dict[int, str]:
 class Pause(ControlSubcommand):
     """Pauses what its options name."""
 
-    help = "Start no more jobs of a queue, task, session, user or monitor. Running jobs continue."
+    help = "Start no more jobs of a queue, task, session, user or monitor."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
@@ -177,7 +178,7 @@ class Cancel(ControlSubcommand):
 class Retry(Cancel):
     """Retries jobs, or the failed details of a monitor."""
 
-    help = "Make jobs ready again that failed or were cancelled, or failed details of a monitor."
+    help = "Make failed or cancelled jobs ready again, or a monitor's failed details."
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Retry them."""
@@ -207,9 +208,12 @@ class Tune(ControlSubcommand):
         """Write them."""
         using, (kind, given) = jobs_database(options["database"]), self.chosen(options)
         columns = dict(options["columns"])
-        done = control.tune(**given, **columns, using=using)
         written = [f"{name}={'none' if v is None else v}" for name, v in columns.items()]
         text = " ".join(written)
+        try:
+            done = control.tune(**given, **columns, using=using)
+        except ValidationError as error:
+            raise CommandError(f"{text}: {'; '.join(error.messages)}") from error
         self.tell(kind, done, using, options, changed=text, unchanged=f"had {text} already")
 
 

@@ -35,7 +35,7 @@ class Answer:
 class Explain(Subcommand):
     """Prints why one job does not run, or what bounds a monitor."""
 
-    help = "Say why a job does not run, or what bounds a monitor, and what would change it."
+    help = "Say why a job does not run, or what bounds a monitor, and the remedies."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""

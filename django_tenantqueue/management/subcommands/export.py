@@ -17,7 +17,7 @@ from ..subcommand import Subcommand
 class Export(Subcommand):
     """Prints the jobs of a tenant."""
 
-    help = "Print all jobs of a tenant as lines of JSON, unfinished ones and the history."
+    help = "Print all jobs of a tenant as lines of JSON, with the history."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""

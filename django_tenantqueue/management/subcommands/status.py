@@ -24,7 +24,7 @@ def _count(text: str) -> int:
 class Status(Subcommand):
     """Prints what the fleet does."""
 
-    help = "Show the workers, what they run, the maintenance, and why jobs do not start."
+    help = "Show the workers, what they run, maintenance, and why jobs do not start."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""

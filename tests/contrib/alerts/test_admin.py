@@ -11,13 +11,13 @@ from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from django_tenantqueue.contrib.alerts.control import make_alert_rule
 from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
 from django_tenantqueue.contrib.alerts.services import (
     disable_alert_rules,
     enable_alert_rules,
     tune_alert_rule,
 )
-from django_tenantqueue.contrib.alerts.control import make_alert_rule
 from django_tenantqueue.models import Change, Job, TenantQueue
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.queues import forget_queues

@@ -9,9 +9,9 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
+from django_tenantqueue.contrib.alerts.control import make_alert_rule
 from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
 from django_tenantqueue.contrib.alerts.services import tune_alert_rule
-from django_tenantqueue.contrib.alerts.control import make_alert_rule
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations.actor import acting_as
 from tests.browser.fitting import pages_that_fit

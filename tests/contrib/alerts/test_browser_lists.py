@@ -8,8 +8,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from django_tenantqueue.contrib.alerts.services import tune_alert_rule
 from django_tenantqueue.contrib.alerts.control import make_alert_rule
+from django_tenantqueue.contrib.alerts.services import tune_alert_rule
 from django_tenantqueue.contrib.schedules.control import make_schedule
 from tests.testapp.tasks import noop
 

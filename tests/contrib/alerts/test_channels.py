@@ -18,10 +18,10 @@ from standardwebhooks import Webhook
 
 from django_tenantqueue.contrib.alerts.channels import log, post
 from django_tenantqueue.contrib.alerts.channels import mail as send_mail
-from django_tenantqueue.contrib.alerts.messages import make_message, slack_of, title_of
-from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
 from django_tenantqueue.contrib.alerts.control import make_alert_rule
 from django_tenantqueue.contrib.alerts.exceptions import DeliveryFailed
+from django_tenantqueue.contrib.alerts.messages import make_message, slack_of, title_of
+from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
 from django_tenantqueue.contrib.alerts.services import delete_alert_rules
 from django_tenantqueue.exceptions import InvalidOption, Unsupported
 from django_tenantqueue.testing import run_pending

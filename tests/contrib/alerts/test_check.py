@@ -17,10 +17,10 @@ from django.utils import timezone
 
 from django_tenantqueue.contrib.alerts import check, fleet
 from django_tenantqueue.contrib.alerts.check import check_rules, prune_alerts, seconds_to_next_check
+from django_tenantqueue.contrib.alerts.control import make_alert_rule
 from django_tenantqueue.contrib.alerts.messages import read_message
 from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
 from django_tenantqueue.contrib.alerts.services import tune_alert_rule
-from django_tenantqueue.contrib.alerts.control import make_alert_rule
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.models import Job, Session, TenantQueue
 from django_tenantqueue.worker.connection import connect

@@ -8,8 +8,8 @@ import pytest
 from django.utils import timezone
 
 from django_tenantqueue.contrib.alerts.check import check_rules
-from django_tenantqueue.contrib.alerts.models import Alert
 from django_tenantqueue.contrib.alerts.control import make_alert_rule
+from django_tenantqueue.contrib.alerts.models import Alert
 from django_tenantqueue.models import Change
 from tests.operations.test_deaths import CAUSE, make_dead
 

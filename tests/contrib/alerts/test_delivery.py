@@ -12,8 +12,8 @@ from django.db.models import F
 from django.utils import timezone
 
 from django_tenantqueue.contrib.alerts.check import check_rules
-from django_tenantqueue.contrib.alerts.models import AlertRule
 from django_tenantqueue.contrib.alerts.control import make_alert_rule
+from django_tenantqueue.contrib.alerts.models import AlertRule
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations.erasure import erase_tenant
 from django_tenantqueue.testing import run_pending

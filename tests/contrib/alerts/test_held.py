@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from django_tenantqueue.contrib.alerts.check import check_rules
-from django_tenantqueue.contrib.alerts.models import Alert
 from django_tenantqueue.contrib.alerts.control import make_alert_rule
+from django_tenantqueue.contrib.alerts.models import Alert
 from tests.status.test_held import CAUSES, LATE
 from tests.status.test_held import gate as gate
 

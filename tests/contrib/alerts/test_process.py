@@ -11,10 +11,10 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
 from django_tenantqueue.contrib.alerts.control import make_alert_rule
-from django_tenantqueue.contrib.schedules.models import Schedule
+from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
 from django_tenantqueue.contrib.schedules.control import make_schedule
+from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.models import Change, ConcurrentJobMonitor, Job, Session
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.monitor_control import cancel_monitor

@@ -6,9 +6,9 @@ import pytest
 from django.utils import timezone
 
 from django_tenantqueue.contrib.alerts.models import Alert
+from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.contrib.schedules.firing import fire_schedules
 from django_tenantqueue.contrib.schedules.models import Schedule
-from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.models import TenantQueue
 from tests.contrib.alerts.test_check import MINUTE, look, objects_of, rule_on
 from tests.factories import make_queue

@@ -9,8 +9,8 @@ from django.core.exceptions import ValidationError
 
 from django_tenantqueue import features
 from django_tenantqueue.contrib.alerts.check import check_rules
-from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
 from django_tenantqueue.contrib.alerts.control import make_alert_rule
+from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
 from django_tenantqueue.contrib.alerts.watches import watched
 from django_tenantqueue.features import Condition, Feature, Severity
 from django_tenantqueue.models import TaskControl

@@ -11,8 +11,8 @@ from django.core.cache import cache
 from django.http import HttpResponse
 from django.test import Client, override_settings
 
-from django_tenantqueue.contrib.api.models import ApiToken
 from django_tenantqueue.contrib.api.control import make_token
+from django_tenantqueue.contrib.api.models import ApiToken
 from django_tenantqueue.models import Change
 from django_tenantqueue.operations.queues import forget_queues
 

@@ -6,9 +6,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client, override_settings
 
+from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.contrib.api.models import ApiToken
 from django_tenantqueue.contrib.api.tokens import authenticate
-from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.models import Change
 from tests.admin.conftest import url_of
 from tests.admin.forms import form_values, say_yes

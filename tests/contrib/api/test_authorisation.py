@@ -11,9 +11,9 @@ import pytest
 from django.utils import timezone
 
 from django_tenantqueue import bulk
+from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.contrib.api.models import ApiToken, IdempotencyKey
 from django_tenantqueue.contrib.api.tokens import revoke_tokens
-from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.contrib.api.urls import api as documented
 from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.contrib.schedules.models import Schedule

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
+from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.contrib.api.idempotency import Answer, do_once
 from django_tenantqueue.contrib.api.models import IdempotencyKey
-from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.models import Job
 from tests.process.workers import wait_until
 from tests.testapp.tasks import noop

@@ -26,8 +26,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from django_tenantqueue.contrib.api.control import make_token
-from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.contrib.routing.control import make_routing
+from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.models import ConcurrentJobMonitor, Job, Session, TenantQueue
 from tests.factories import make_job, make_jobs, make_queue

@@ -18,8 +18,8 @@ from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
 from django_tenantqueue.contrib.api import follow, waits
-from django_tenantqueue.contrib.api.tokens import revoke_tokens
 from django_tenantqueue.contrib.api.control import make_token
+from django_tenantqueue.contrib.api.tokens import revoke_tokens
 from django_tenantqueue.contrib.api.waits import Wait, Watcher, watcher
 from django_tenantqueue.models import Job
 from django_tenantqueue.testing import run_pending

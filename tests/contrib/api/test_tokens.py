@@ -9,9 +9,9 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from django_tenantqueue.contrib.api import tokens
+from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.contrib.api.models import ApiToken
 from django_tenantqueue.contrib.api.tokens import allowed, authenticate, revoke_tokens, tune_token
-from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.models import Change
 from django_tenantqueue.operations.actor import acting_as

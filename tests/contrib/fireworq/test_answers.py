@@ -12,9 +12,9 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
+from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.contrib.api.models import ApiToken
 from django_tenantqueue.contrib.api.tokens import revoke_tokens
-from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.contrib.fireworq.models import FireworqQueue
 from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.models import Change, ConcurrentJobMonitor, Job, TenantQueue

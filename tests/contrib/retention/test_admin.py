@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from django_tenantqueue.contrib.retention.models import RetentionRule
 from django_tenantqueue.contrib.retention.control import make_retention_rule
+from django_tenantqueue.contrib.retention.models import RetentionRule
 from django_tenantqueue.models import Job
 from tests.admin.conftest import text_of, url_of
 from tests.admin.forms import form_values

@@ -22,7 +22,9 @@ OpenPage = Callable[..., Page]
 def test_pages_fit_and_are_accessible(open_page: OpenPage, width: int, scheme: str) -> None:
     make_retention_rule(keep_days=90, arguments_days=7)
     make_retention_rule(task="mail.tasks.*", state="success", keep_days=3)
-    row = make_retention_rule(tenant="acme" * 20, task="a_package.tasks." + "n" * 90, results_days=1)
+    row = make_retention_rule(
+        tenant="acme" * 20, task="a_package.tasks." + "n" * 90, results_days=1
+    )
     job = make_job(state="error", args={"__tenantqueue__": "removed"}, result_ref="-")
     page = open_page(LIST, viewport={"width": width, "height": 900}, color_scheme=scheme)
 

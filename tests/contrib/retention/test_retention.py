@@ -13,12 +13,12 @@ from django.utils import timezone
 
 from django_tenantqueue.contrib.retention import pruning
 from django_tenantqueue.contrib.retention import rules as retention
+from django_tenantqueue.contrib.retention.control import make_retention_rule
 from django_tenantqueue.contrib.retention.models import RetentionRule
 from django_tenantqueue.contrib.retention.operations import delete_rules, tune_rule
-from django_tenantqueue.contrib.retention.control import make_retention_rule
 from django_tenantqueue.contrib.retention.pruning import Pruner
 from django_tenantqueue.contrib.retention.rules import Rule, Rules
-from django_tenantqueue.exceptions import InvalidOption, Permanent, InvalidState
+from django_tenantqueue.exceptions import InvalidOption, InvalidState, Permanent
 from django_tenantqueue.models import Change, ConcurrentJobMonitor, Job, MonitorAddition
 from django_tenantqueue.operations import control, history, maintain
 from django_tenantqueue.operations.again import enqueue_again

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.contrib.routing.control import make_routing
+from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.features import Problem
 from django_tenantqueue.status.fleet_report import read_report
 from tests.admin.conftest import text_of, url_of

@@ -12,10 +12,10 @@ from django.test import override_settings
 
 from django_tenantqueue import ConcurrentJobMonitor, delayed, task
 from django_tenantqueue.contrib.routing import services as routing
+from django_tenantqueue.contrib.routing.control import make_routing
 from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.contrib.routing.routes import Routes
 from django_tenantqueue.contrib.routing.services import delete_routings, list_routings, tune_routing
-from django_tenantqueue.contrib.routing.control import make_routing
 from django_tenantqueue.exceptions import InvalidOption, QueueRetired, UnknownQueue
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations.again import enqueue_again

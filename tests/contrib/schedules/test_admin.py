@@ -13,9 +13,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_tenantqueue import task
+from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.contrib.schedules.firing import fire_schedules
 from django_tenantqueue.contrib.schedules.models import Schedule
-from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.models import Change, Job
 from django_tenantqueue.status.conditions import Look, problems
 from tests.admin.conftest import text_of, url_of

@@ -9,10 +9,10 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
+from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.contrib.schedules.firing import fire_schedules
 from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.contrib.schedules.services import run_schedules
-from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.models import Job
 from tests.browser.fitting import pages_that_fit
 from tests.testapp.tasks import echo, noop

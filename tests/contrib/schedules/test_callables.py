@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.test import override_settings
 
-from django_tenantqueue.contrib.schedules.services import run_schedules
 from django_tenantqueue.contrib.schedules.control import make_schedule
+from django_tenantqueue.contrib.schedules.services import run_schedules
 from django_tenantqueue.exceptions import NotAllowed
 from django_tenantqueue.models import Job
 from django_tenantqueue.testing import run_pending

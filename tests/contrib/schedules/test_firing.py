@@ -14,10 +14,10 @@ from django.test.utils import CaptureQueriesContext
 from django_tenantqueue import TaskHooks
 from django_tenantqueue.calls.arguments import Placeholder
 from django_tenantqueue.contrib.schedules import firing
+from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.contrib.schedules.firing import fire_schedules, seconds_to_next_schedule
 from django_tenantqueue.contrib.schedules.models import Schedule, ScheduleQuerySet
 from django_tenantqueue.contrib.schedules.services import tune_schedule
-from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.models import Job, TenantQueue
 from django_tenantqueue.operations.room import forget_rooms
 from django_tenantqueue.testing import run_pending, travel

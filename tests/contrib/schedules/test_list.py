@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
+from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.contrib.schedules.services import disable_schedules
-from django_tenantqueue.contrib.schedules.control import make_schedule
 from tests.testapp.tasks import noop
 
 pytestmark = pytest.mark.django_db

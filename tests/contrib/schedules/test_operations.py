@@ -11,6 +11,7 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from django_tenantqueue import Cron, Every, Placeholder, task
+from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.contrib.schedules.declared import Synced, sync_schedules
 from django_tenantqueue.contrib.schedules.firing import fire_schedules
 from django_tenantqueue.contrib.schedules.models import Schedule
@@ -21,7 +22,6 @@ from django_tenantqueue.contrib.schedules.services import (
     run_schedules,
     tune_schedule,
 )
-from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, QueueFull, UnknownTask
 from django_tenantqueue.models import Change, Job
 from django_tenantqueue.testing import run_pending

@@ -8,9 +8,9 @@ from datetime import timedelta
 
 from django.utils import timezone
 
+from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.contrib.schedules.services import tune_schedule
-from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.models import Job
 from tests.process.workers import Workers, make_queue, wait_until
 from tests.testapp.tasks import echo

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.contrib.schedules.control import make_schedule
+from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.testing import run_pending, travel
 from tests.testapp.tasks import add, noop
 

@@ -21,7 +21,7 @@ from ...models import AlertRule
 class SendTestMessage(Subcommand):
     """Sends a test message to the receivers of a rule, from this process."""
 
-    help = "Send a test message to each receiver of an alert rule, at once and without a worker."
+    help = "Send a test message to each receiver of an alert rule, without a worker."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""

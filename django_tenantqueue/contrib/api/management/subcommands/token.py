@@ -20,7 +20,7 @@ from ...tokens import make_token
 class CreateToken(Subcommand):
     """Makes a token of the HTTP API."""
 
-    help = "Make a token of the HTTP API and print it. It is not stored, and is not shown again."
+    help = "Make a token of the HTTP API and print it. It is not shown again."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add = parser.add_argument

@@ -18,7 +18,7 @@ from ...report_names import ABOUT, SECTIONS, anchor
 class CeleryReport(Subcommand):
     """Prints each line of a project that touches Celery."""
 
-    help = "List the lines that touch Celery, by the section of the guide that says what to do."
+    help = "List the lines of a project that touch Celery, by section of the guide."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -21,7 +21,7 @@ from ...services import add_schedule
 class ImportBeat(Subcommand):
     """Makes schedules of the rows of django-celery-beat."""
 
-    help = "Import the periodic tasks of django-celery-beat as schedules, disabled at first."
+    help = "Import the periodic tasks of django-celery-beat, disabled at first."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""

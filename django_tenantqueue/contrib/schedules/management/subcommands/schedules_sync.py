@@ -14,7 +14,7 @@ from ...declared import sync_schedules
 class SyncSchedules(Subcommand):
     """Brings the schedules of the code up to date, those of removed tasks included."""
 
-    help = "Write the schedules that the code declares, and disable those that it dropped."
+    help = "Write the schedules of the code, and disable those that it dropped."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
