@@ -82,5 +82,6 @@ def test_months_are_dropped_when_the_command_runs(ids, settings):
     assert Job.objects.filter(pk__in=ids).count() == 2
 
 
-def test_nothing_is_said_to_go_when_there_is_no_rule(ids):
+def test_nothing_is_said_to_go_when_there_is_no_rule(ids, settings):
+    settings.TENANTQUEUE = {"HISTORY_KEEP_MONTHS": None}
     assert run("--dry-run") == "nothing would be deleted\n"
