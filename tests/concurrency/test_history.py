@@ -94,7 +94,8 @@ def test_old_months_are_dropped_when_they_are_past_their_keep():
 def test_nothing_is_dropped_when_history_is_kept_for_ever():
     history.make_leaf("default", LONG_AGO)
 
-    assert maintain.drop_history("default", FAR) == []
+    with override_settings(TENANTQUEUE={"HISTORY_KEEP_MONTHS": None}):
+        assert maintain.drop_history("default", FAR) == []
 
 
 def test_leaves_are_made_when_an_enqueue_a_finish_and_a_reader_are_open(
