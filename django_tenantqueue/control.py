@@ -232,7 +232,7 @@ def enqueue_again(
     if not isinstance(job, Job):
         found = Job.objects.using(get_settings().database).find(job)
         if found is None:
-            raise JobNotFound(f"there is no job {job!r}")
+            raise JobNotFound(f"there is no job {job!r}: it was deleted, or its month was dropped")
         job = found
     if args is None and kwargs is None:
         again.source_of(job)  # it says what is wrong with removed arguments

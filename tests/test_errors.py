@@ -18,6 +18,8 @@ from django_tenantqueue.models import Job
 from django_tenantqueue.stored_error import describe_error
 from tests.testapp.tasks import noop
 
+NEEDS = "http"
+
 PACKAGE = Path(django_tenantqueue.__file__).parent
 FOR_PEOPLE = (
     *("InvalidArgument", "InvalidOption", "InvalidResult", "InvalidState", "JobNotFound"),

@@ -105,15 +105,6 @@ def test_turns_come_round_when_few_places_are_left(places):
     assert [place[1] for place in request.known] == [19, 20, *range(1, 19)]
 
 
-def test_new_places_are_searched_at_once_when_there_are_more_than_a_claim_sees(places):
-    search(places, 3)
-
-    look(places, {}, steps={at(queue_id): 1 for queue_id in range(1, FEW_STEPS + 1)})
-
-    assert places.is_searching
-    assert ask(places).cursor == at(FEW_STEPS)
-
-
 def test_more_steps_follow_a_pause(places, clock):
     search(places, 40)
     assert ask(places).most_steps == FEW_STEPS

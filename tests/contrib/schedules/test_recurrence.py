@@ -161,7 +161,7 @@ def test_interval_is_read(text: str, seconds: int, shown: str) -> None:
         ("cron", "0 0 30 2 *", "UTC", "is not a cron expression"),
         ("cron", "0 0 * * 9", "UTC", "Bad day-of-week"),
         ("cron", "\x00 * * * *", "UTC", "is not a cron expression"),
-        ("cron", "0 0 " + "1," * 200 + "1 * *", "UTC", "longer than 200"),
+        ("cron", "0 0 " + "1," * 200 + "1 * *", "UTC", "at most 200"),
         ("interval", "", "UTC", "is not an interval"),
         ("interval", "0s", "UTC", "is not an interval"),
         ("interval", "-5m", "UTC", "is not an interval"),
