@@ -53,13 +53,16 @@ _WRAPPERS = "the setting WRAPPERS"
 ELSEWHERE = {
     "after_task_publish": "job_enqueued of django_tenantqueue.signals",
     "before_task_publish": f"{_CONTEXT}, or the hook enqueue(job) of @task(hooks=…)",
+    "job_completed": _FINISHED,
+    "job_failed": f"{_FINISHED} 'error' and the exception as error",
+    "job_succeeded": f"{_FINISHED} 'success'",
     "task_failure": f"{_FINISHED} 'error' and the exception as error",
     "task_postrun": f"{_WRAPPERS}, for code around each run",
     "task_prerun": f"job_started of django_tenantqueue.signals, or {_WRAPPERS}",
     "task_retry": "job_retried of django_tenantqueue.signals",
     "task_success": f"{_FINISHED} 'success'",
 }
-"""Signals of Celery, and what is used here."""
+"""Signals of Celery and others, and what is used here."""
 
 if not TYPE_CHECKING:  # else every name would exist
 

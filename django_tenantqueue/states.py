@@ -21,6 +21,33 @@ class State(TextChoices):
     CANCELLED = "cancelled", _("cancelled")
 
 
+ELSEWHERE = {
+    "aborted": State.CANCELLED,
+    "canceled": State.CANCELLED,
+    "complete": State.SUCCESS,
+    "completed": State.SUCCESS,
+    "discarded": State.CANCELLED,
+    "done": State.SUCCESS,
+    "executing": State.RUNNING,
+    "failed": State.ERROR,
+    "failure": State.ERROR,
+    "finished": State.SUCCESS,
+    "pending": State.CREATED,
+    "ready": State.CREATED,
+    "retryable": State.SCHEDULED,
+    "started": State.RUNNING,
+    "succeeded": State.SUCCESS,
+    "successful": State.SUCCESS,
+}
+"""What other systems call the states."""
+
+
+def state_meant(text: str) -> str:
+    """Return which state is meant by another system's word, as a part of a sentence, or \"\"."""
+    meant = ELSEWHERE.get(text.lower())
+    return "" if meant is None else f", use {meant.value!r}"
+
+
 FINAL = frozenset({State.SUCCESS, State.ERROR, State.CANCELLED})
 WAITING = frozenset({State.SCHEDULED, State.HELD, State.CREATED})
 ACTIVE = frozenset({State.QUEUED, State.RUNNING})

@@ -34,6 +34,8 @@ METHODS = {
     "enqueue_at": _LATER,
     "enqueue_call": _OPTIONS_AND_ARGUMENTS,
     "enqueue_in": _LATER,
+    "get_result": "Job.objects.get(pk=…), which has state and result",
+    "aget_result": "await Job.objects.aget(pk=…), which has state and result",
     "max_retries": "current_job().max_attempts - 1 inside the task",
     "map": "task.enqueue_many([…])",
     "perform_async": _DELAY,
@@ -82,6 +84,7 @@ JOB = {
     "maybe_throw": "job.refresh().last_error",
     "meta": "job.stats, and current_job().stats inside the task",
     "parent": "Job.objects.get(pk=job.previous_id)",
+    "progress": "job.refresh(), and then job.progress_done, job.progress_total",
     "ready": _FINAL,
     "requeue": "job.retry()",
     "retries": "job.attempt - 1",
@@ -269,7 +272,10 @@ MODULE = {
     "get_task_logger": "logging.getLogger(__name__)",
     "get_queue": "task, as in task.using(queue=…).delay(…)",
     "maybe_signature": _CALL,
+    "cron": _SCHEDULE,
+    "periodic": _SCHEDULE,
     "periodic_task": _SCHEDULE,
+    "schedule": _SCHEDULE,
     "shared_task": _TASK,
     "signature": _CALL,
     "starmap": "task, as in task.enqueue_many([(1, 2), (3, 4)])",
@@ -298,5 +304,6 @@ def unknown_attribute(owner: object, name: str, known: Mapping[str, str]) -> Att
     """Return the error for an attribute that does not exist, with what is used in its place."""
     kind = type(owner).__name__
     if name in known:
-        return AttributeError(f"{kind} has no {name!r}: use {known[name]}")
+        # with its name and no owner, so that Python adds no guess of its own
+        return AttributeError(f"{kind} has no {name!r}: use {known[name]}", name=name, obj=None)
     return AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=owner)

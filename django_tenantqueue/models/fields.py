@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from ..exceptions import InvalidOption
+from ..states import State, state_meant
+
 if TYPE_CHECKING:
     _Field = models.Field[Any, Any]
     _Text = models.TextField[str, str]
+    _Char = models.CharField[str, str]
 else:
     _Field = models.Field
     _Text = models.TextField
+    _Char = models.CharField
 
 
 class TextListField(_Field):
@@ -56,3 +61,23 @@ class KeyField(_Text):
     def db_type(self, connection: BaseDatabaseWrapper) -> str:
         """Return the type of the column."""
         return "character varying"
+
+
+class StateField(_Char):
+    """The state of a job. A query for a state that does not exist would find nothing in silence."""
+
+    def deconstruct(self) -> Any:
+        """Return what migrations write: a CharField."""
+        name, _, args, kwargs = super().deconstruct()
+        return name, "django.db.models.CharField", args, kwargs
+
+    def get_prep_value(self, value: Any) -> Any:
+        """Return the value. Raises InvalidOption for one that is no state."""
+        if isinstance(value, str) and value not in State:
+            raise InvalidOption(
+                f"state={value[:50]!r}: there is no such state{state_meant(value)}: the states are "
+                f"{', '.join(State.values)}",
+                option="state",
+                value=value,
+            )
+        return super().get_prep_value(value)

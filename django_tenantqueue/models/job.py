@@ -24,7 +24,7 @@ from ..coroutines import twin
 from ..exceptions import InvalidOption, JobNotFound, JobReadOnly, Unsupported, WaitTimeout
 from ..link_tokens import SESSION, USER, sign_job_id
 from ..states import ACTIVE, EARLIEST, FINAL, LATEST, Priority, State
-from .fields import TextListField
+from .fields import StateField, TextListField
 from .job_query import JobQuerySet, user_text
 from .verbs import act
 
@@ -95,7 +95,8 @@ class Job(models.Model):
     priority = models.SmallIntegerField(
         _("priority"), default=Priority.DEFAULT, help_text=_("A lower number runs first.")
     )
-    state = models.CharField(_("state"), max_length=10, choices=State.choices)
+    State = State
+    state = StateField(_("state"), max_length=10, choices=State.choices)
     final = models.BooleanField(default=False, editable=False)
     is_async = models.BooleanField(_("coroutine"), default=False)
     name = models.TextField(_("name"))

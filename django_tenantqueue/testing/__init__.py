@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from asgiref.sync import async_to_sync
@@ -257,3 +257,23 @@ __all__ = [
     "run_pending",
     "travel",
 ]
+
+_RUN = "run_pending(), which runs everything that is ready"
+ELSEWHERE = {
+    "drain": _RUN,
+    "drain_queue": _RUN,
+    "perform_enqueued_jobs": _RUN,
+    "run_all": _RUN,
+    "run_jobs": _RUN,
+    "run_worker": _RUN,
+    "assert_no_enqueued_jobs": "refute_enqueued()",
+}
+"""What other systems call the helpers."""
+
+if not TYPE_CHECKING:  # else every name would exist
+
+    def __getattr__(name):
+        """Say what is used in place of a known name: `from … import` shows an ImportError alone."""
+        if name in ELSEWHERE:
+            raise ImportError(f"{__name__} has no {name!r}: use {ELSEWHERE[name]}", name=name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -157,6 +157,8 @@ class Cancel(ControlSubcommand):
         add = parser.add_argument
         add("ids", nargs="*", type=row_number, metavar="ID", help="numbers of jobs: 1753 or #1753")
         add("--monitor", type=row_number, metavar="ID", help=KINDS["monitor"])
+        for many in ("--task", "--tenant", "--queue", "--state"):
+            add(many, help=argparse.SUPPRESS)  # they belong to bulk, which the error names
         self.add_format(parser)
         self.add_database(parser)
 
@@ -168,6 +170,13 @@ class Cancel(ControlSubcommand):
 
     def chosen(self, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return whether jobs or a monitor are named, and the keyword of control for them."""
+        if any(options[name] is not None for name in ("task", "tenant", "queue", "state")):
+            verb = type(self).__name__.lower()
+            raise CommandError(
+                f"{verb} takes numbers of jobs. For all jobs of a task, tenant, queue or state use "
+                f"manage.py tenantqueue bulk {verb}, as in bulk {verb} --state error --task NAME",
+                returncode=2,
+            )
         if bool(options["ids"]) == (options["monitor"] is not None):
             raise CommandError("give either numbers of jobs, or --monitor", returncode=2)
         if options["ids"]:

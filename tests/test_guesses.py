@@ -1,0 +1,68 @@
+"""What a newcomer guesses: the error names what is meant, and nothing is wrong in silence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from django_tenantqueue import Job, State
+from django_tenantqueue.exceptions import InvalidOption
+from tests.testapp.tasks import add
+
+NEEDS = "schedules"
+
+
+@pytest.mark.parametrize(
+    ("guess", "meant"),
+    [("failed", "error"), ("SUCCEEDED", "success"), ("pending", "created"), ("ready", "created")],
+)
+def test_state_that_does_not_exist_is_not_looked_for(guess: str, meant: str) -> None:
+    with pytest.raises(InvalidOption, match=f"no such state, use '{meant}': the states are sch"):
+        Job.objects.filter(state=guess).exists()
+    with pytest.raises(InvalidOption, match=f"use '{meant}'"):
+        Job.objects.exclude(state__in=["running", guess]).count()
+
+
+def test_state_without_a_meaning_gets_the_list() -> None:
+    with pytest.raises(InvalidOption, match="'blue': there is no such state: the states are") as got:
+        Job.objects.filter(state="blue").exists()
+    assert (got.value.option, got.value.value) == ("state", "blue")
+
+
+@pytest.mark.django_db
+def test_states_are_found_as_members_texts_and_attributes_of_the_model() -> None:
+    job = add.using(tenant="acme").delay(1, 2)
+
+    assert Job.State is State
+    assert Job.objects.filter(state=Job.State.CREATED).get().pk == job.pk
+    assert Job.objects.filter(state="created", state__in=["created", "error"]).count() == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("from django_tenantqueue.testing import drain_queue", r"use run_pending\(\)"),
+        ("from django_tenantqueue.signals import job_failed", "with state 'error'"),
+        ("from django_tenantqueue.contrib.schedules import periodic", "the option schedule="),
+        ("from django_tenantqueue import periodic", "as in @task"),
+    ],
+)
+def test_import_of_a_guessed_name_names_ours(line: str, said: str) -> None:
+    with pytest.raises(ImportError, match=said):
+        exec(line)
+
+
+def test_hint_is_the_only_one() -> None:
+    with pytest.raises(AttributeError, match="use Job.objects.get") as caught:
+        _ = add.get_result
+    assert (caught.value.name, caught.value.obj) == ("get_result", None)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("options", [{"task": "shop.send"}, {"tenant": "acme"}, {"state": "error"}])
+def test_verb_for_numbers_names_the_command_for_many(options: dict[str, Any]) -> None:
+    with pytest.raises(CommandError, match="use manage.py tenantqueue bulk retry") as caught:
+        call_command("tenantqueue", "retry", **options)
+    assert caught.value.returncode == 2
