@@ -55,11 +55,11 @@ def test_import_of_a_guessed_name_names_ours(line: str, said: str) -> None:
 
 
 def test_hint_is_the_only_one() -> None:
-    with pytest.raises(AttributeError, match="use Job.objects.get") as caught:
+    with pytest.raises(AttributeError, match=r"use Job\.objects\.get") as caught:
         _ = add.get_result
     assert (caught.value.name, caught.value.obj) == ("get_result", None)
 
 
 def test_verb_for_numbers_names_the_command_for_many() -> None:
-    with pytest.raises(CommandError, match="not the number of .* use tenantqueue bulk"):
+    with pytest.raises(CommandError, match=r"not the number of .* use tenantqueue bulk"):
         call_command("tenantqueue", "retry", "--tenant", "acme")
