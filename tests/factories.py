@@ -63,7 +63,7 @@ def resume_task(task: Any) -> TaskControl | None:
 
 
 def cap_task(task: Any, num_slots: Any, *, allow_unknown: bool = False) -> TaskControl:
-    """Let so many jobs of a task run at once, and return its control."""
+    """Limit how many jobs of a task run at once; return its control."""
     control.tune(task=task, num_slots=num_slots, allow_unknown=allow_unknown)
     return TaskControl.objects.get(name=getattr(task, "name", task))
 

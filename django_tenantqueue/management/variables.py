@@ -10,7 +10,7 @@ from typing import Any
 
 PREFIX = "TENANTQUEUE_"
 NEAR = 0.75
-"""How alike names are of which one is taken for a typing error, from 0 to 1."""
+"""Similarity, from 0 to 1, from which an unknown variable is reported as a misspelt one."""
 FLAGS = {
     **dict.fromkeys(("1", "true", "yes", "on"), True),
     **dict.fromkeys(("0", "false", "no", "off"), False),

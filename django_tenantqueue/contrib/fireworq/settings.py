@@ -16,11 +16,11 @@ class FireworqSettings:
     group: ClassVar[str] = "FIREWORQ"
 
     tenant_without_token: str | None = None
-    """Tenant for which the Fireworq API answers requests without a token. Whoever reaches it then
-    may do everything there: set it only in a network whose every program may. None: a token is
-    needed.
+    """Tenant for which the Fireworq API answers requests without a token. Every program
+    that reaches it may then do everything there, so use it in a trusted network only. None: a
+    token is required.
 
-    The API can make this site send requests, so it opens to nobody by itself."""
+    The API can make this site send requests, so it requires a token by default."""
 
     def check(self) -> None:
         """Raise InvalidOption for what cannot be a tenant."""

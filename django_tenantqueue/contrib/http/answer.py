@@ -72,7 +72,7 @@ class Answer:
 def judge(rule: str, answer: Answer, where: str) -> dict[str, Any]:
     """Return the result of a job that has succeeded. `where`: the URL, for messages.
 
-    Raises HttpJobFailed when it is to be tried again, HttpJobRejected when not.
+    Raises HttpJobFailed if another attempt may help, HttpJobRejected if not.
     """
     return _by_body(answer, where) if rule == "fireworq" else _by_status(answer, where)
 

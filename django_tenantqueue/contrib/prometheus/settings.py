@@ -22,7 +22,7 @@ class PrometheusSettings:
     token of at least 16 characters that scrapes send (`Authorization: Bearer …`), or "open" for
     all who reach them. None: the metrics are off.
 
-    The metrics name all tenants, queues and tasks, so nobody reads them by default."""
+    The metrics name all tenants, queues and tasks, so they are off by default."""
 
     def check(self) -> None:
         """Raise InvalidOption for a weak token, without showing it."""

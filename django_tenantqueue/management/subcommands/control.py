@@ -41,7 +41,7 @@ class ControlSubcommand(Subcommand):
     """A verb of django_tenantqueue.control, and a line for each row that it was about."""
 
     kinds: tuple[str, ...] = ("queue", "task", "session", "user", "monitor")
-    """Options of which one is given."""
+    """Options that choose the rows. Exactly one is required, or `--tenant` alone."""
 
     def add_kinds(self, parser: argparse.ArgumentParser, *, makes: bool) -> None:
         """Declare the options that name one thing. `makes`: the row of a task is made if needed."""
