@@ -57,7 +57,8 @@ def check_name(name: str, *, using: str | None = None) -> None:
         hint = f"did you mean {' or '.join(map(repr, close))}? If not, " if close else ""
         raise InvalidOption(
             f"no task or method is named {name!r} here, and no ended job: {hint}say "
-            "allow_unknown=True to control a task that only other code knows"
+            "allow_unknown=True, or --allow-unknown on a command line, to control a task that only "
+            "other code knows"
         )
 
 
