@@ -40,7 +40,7 @@ pytestmark = pytest.mark.django_db
 
 WITHOUT_TWIN = {"acting_as", "current_actor", "Result", "FleetReport", "Need", "QueueLoad"}
 """Public names that read and write no rows."""
-NOBODY = 987_654
+NOBODY = 1_987_654_321
 """An id that no row has."""
 
 

@@ -54,6 +54,8 @@ class ModelJob:
     attempt: int = 0
     claim_seq: int = 0
     worker: int | None = None
+    asked: bool = False
+    """An operator wants it to end."""
     claims: list[ClaimedJob] = field(default_factory=list)
 
     def row(self) -> tuple[object, ...]:
@@ -169,19 +171,20 @@ class Machine(RuleBasedStateMachine):
         answer = exchange_queries.exchange_in_transaction(
             "default", job.worker or 0, failed=[failed]
         )
-        assert answer.rescheduled == {job_id}
-        job.state = "scheduled" if delay else "created"
+        assert answer.rescheduled == (set() if job.asked else {job_id})
+        if not job.asked:
+            job.state = "scheduled" if delay else "created"
 
     @precondition(lambda self: self.has(*ACTIVE))
     @rule(data=st.data())
     def give_back(self, data: st.DataObject) -> None:
         job_id, job = self.draw(data, *ACTIVE)
         claim = (job_id, job.claim_seq)
-        assert finish_queries.return_jobs(connection.connection, job.worker or 0, [claim]) == {
-            job_id
-        }
-        job.state = "created"
-        job.attempt -= 1
+        returned = finish_queries.return_jobs(connection.connection, job.worker or 0, [claim])
+        assert returned == (set() if job.asked else {job_id})
+        if not job.asked:
+            job.state = "created"
+            job.attempt -= 1
 
     @precondition(lambda self: self.has(*ACTIVE))
     @rule(data=st.data())
@@ -216,6 +219,7 @@ class Machine(RuleBasedStateMachine):
             job = self.jobs[job_id]
             assert (job_id in cancelled) == (job.state in ("created", "scheduled"))
             assert (job_id in asked) == (job.state in ACTIVE)
+            job.asked = job.asked or job_id in asked
             if job_id in cancelled:
                 job.state = "cancelled"
 
@@ -229,7 +233,7 @@ class Machine(RuleBasedStateMachine):
             job = self.jobs[job_id]
             assert (job_id in retried) == (job.state in ("error", "cancelled"))
             if job_id in retried:
-                job.state, job.attempt = "created", 0
+                job.state, job.attempt, job.asked = "created", 0, False
 
     @precondition(lambda self: self.has("scheduled"))
     @rule()

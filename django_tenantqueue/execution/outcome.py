@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
+import psycopg
 from django.dispatch import Signal
 
 from .. import signals
@@ -26,7 +27,7 @@ from ..exceptions import (
     TimeLimitExceeded,
     UnknownTask,
 )
-from ..queries.finish import Failed, Finished
+from ..queries.finish import Failed, Finished, watch_jobs
 from ..queries.follow_ups import FollowUp
 from ..settings import TEN_YEARS
 from ..states import State
@@ -40,6 +41,7 @@ logger = logging.getLogger("django_tenantqueue")
 
 UNKNOWN_DELAY = 15.0
 """Seconds before a job of a task that this process does not know is claimed again."""
+CANCELLED_UNSTARTED = "cancelled before it started"
 MOST_DOUBLINGS = 6
 """How often a pause doubles while a schedule or a sending keeps failing: to 64 times the first."""
 UNKNOWN_CLASS = f"{UnknownTask.__module__}.{UnknownTask.__qualname__}"
@@ -146,6 +148,24 @@ def ended(running: RunningJob, state: State, error: BaseException) -> Finished:
     """Return the end of a job by an error, also of one that has not started."""
     described = describe_error(error, running.attempt, _age(running))
     return _finished(running, state, _extra_or_error(running, described))
+
+
+def ends_of_cancelled(
+    connection: psycopg.Connection[Any], worker_id: int, claims: Iterable[tuple[int, int]]
+) -> list[Finished]:
+    """Return the ends of those of a worker's claims (id, claim_seq) that shall be cancelled.
+
+    They have not started. Claims that were lost are left out.
+    """
+    wanted = set(claims)
+    if not wanted:
+        return []
+    extra = json.dumps({"error": stored_error(Cancelled, CANCELLED_UNSTARTED)})
+    return [
+        Finished(seen.id, seen.claim_seq, State.CANCELLED.value, None, extra=extra)
+        for seen in watch_jobs(connection, worker_id, sorted(job_id for job_id, _ in wanted))
+        if seen.cancel and (seen.id, seen.claim_seq) in wanted
+    ]
 
 
 def _finished(running: RunningJob, state: State, extra: str) -> Finished:

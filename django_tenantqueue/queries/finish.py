@@ -40,13 +40,18 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A run that failed; it is retried after `delay_seconds`."""
+    """A run that failed; it is retried after `delay_seconds`, unless its job shall be cancelled."""
 
     id: int
     claim_seq: int
     delay_seconds: float
     extra: str
     gates: str | None = None
+
+    def as_cancelled(self) -> Finished:
+        """Return the end of the job in place of another attempt."""
+        state = State.CANCELLED.value
+        return Finished(self.id, self.claim_seq, state, None, extra=self.extra, gates=self.gates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,7 @@ def return_jobs(
 ) -> set[int]:
     """Give claimed jobs (id, claim_seq) back, no attempt counted; return the ids given back.
 
+    Left out are those that were lost, and those that shall be cancelled.
     `errors`: claim -> JSON text of an error that is kept with its job, at most once in a row.
     """
     claims = sorted(dict(sorted(claims)).items())  # of one job the latest claim alone can stand

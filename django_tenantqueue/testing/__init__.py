@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from ..coroutines import twin
 from ..exceptions import TransactionLeftOpen
 from ..execution.connection_state import open_blocks, status_of
 from ..execution.current_job import RunningJob
-from ..execution.outcome import UNKNOWN_CLASS, Outcome
+from ..execution.outcome import UNKNOWN_CLASS, Outcome, ends_of_cancelled
 from ..execution.run import run_async, run_sync
 from ..features import Feature, hooks
 from ..gate_keys import JobGates
@@ -36,6 +36,8 @@ from ..queries import exchange as exchange_queries
 from ..queries import finish as finish_queries
 from ..queries.claim import ClaimedJob
 from ..queries.control import promote_jobs
+from ..queries.exchange import Exchange
+from ..queries.finish import Failed, Finished
 from ..queries.unique import free_keys
 from ..states import CENTURY
 from .blocks import travel
@@ -191,7 +193,7 @@ def _give_back(
     wrapper = connections[using]
     wrapper.ensure_connection()
     claim = (claimed.id, claimed.claim_seq)
-    finish_queries.return_jobs(
+    returned = finish_queries.return_jobs(
         wrapper.connection,
         TEST_WORKER,
         [claim],
@@ -199,6 +201,8 @@ def _give_back(
         errors={} if reason is None else {claim: reason},
         max_errors=get_settings().max_errors,
     )
+    if not returned:
+        _store(using, ends_of_cancelled(wrapper.connection, TEST_WORKER, [claim]))
 
 
 def _run(using: str, claimed: ClaimedJob) -> None:
@@ -216,19 +220,25 @@ def _run(using: str, claimed: ClaimedJob) -> None:
         return
     finished = [outcome.finished] if outcome.finished is not None else []
     failed = [outcome.failed] if outcome.failed is not None else []
-    answer = exchange_queries.exchange_in_transaction(
-        using,
-        TEST_WORKER,
-        finished=finished,
-        failed=failed,
-        max_errors=get_settings().max_errors,
-    )
+    answer = _store(using, finished, failed)
+    if failed and not answer.rescheduled:
+        answer = _store(using, [failed[0].as_cancelled()])
     follow_later(using, (*outcome.follow_ups, *answer.follow_ups))
     if claimed.gates is not None:
         gates = JobGates.read(claimed.gates)
         if held := keys_to_free([(claimed.id, gates)]):
             free_keys(using, held)
         release(using, keys_of([gates]))
+
+
+def _store(using: str, finished: Sequence[Finished], failed: Sequence[Failed] = ()) -> Exchange:
+    return exchange_queries.exchange_in_transaction(
+        using,
+        TEST_WORKER,
+        finished=finished,
+        failed=failed,
+        max_errors=get_settings().max_errors,
+    )
 
 
 def eager() -> override_settings:

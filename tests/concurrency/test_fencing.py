@@ -134,6 +134,19 @@ def test_claim_is_returned_when_an_older_one_of_its_job_is_returned_with_it(work
     assert finish_queries.return_jobs(worker.db, worker.id, claims) == {job.id}
 
 
+@pytest.mark.parametrize("write", ["fail", "give back"])
+def test_claim_stays_when_its_job_was_cancelled_meanwhile(worker, write):
+    job_id, other_id = make_job().pk, make_job().pk
+    jobs = worker.claim(2)
+    control.cancel([job_id])
+
+    assert WRITES[write](worker, jobs[0]) == set()
+    assert WRITES[write](worker, jobs[1]) == {other_id}
+
+    kept = Job.objects.get(pk=job_id)
+    assert (kept.state, kept.worker_id, kept.attempt) == ("queued", worker.id, 1)
+
+
 UNKNOWN = '{"class": "UnknownTask", "message": "no such task"}'
 OTHER = '{"class": "ValueError", "message": "other"}'
 

@@ -98,16 +98,16 @@ def test_jobs_are_cancelled_and_retried() -> None:
 
 def test_what_was_refused_is_an_error_with_the_reason() -> None:
     done, failed = make_job(state="success"), make_job(state="error")
-    out = StringIO()
+    out, gone = StringIO(), failed.pk + 1_000_000
 
     with pytest.raises(CommandError) as refused:
-        call_command("tenantqueue", "retry", failed.pk, done.pk, 987_654, stdout=out)
+        call_command("tenantqueue", "retry", failed.pk, done.pk, gone, stdout=out)
 
     assert out.getvalue() == f"#{failed.pk}: ready again\n"
     assert refused.value.returncode == 1
     first, second = str(refused.value).splitlines()
     assert first.startswith(f"#{done.pk} was refused: it has succeeded")
-    assert second == "#987654 was refused: there is no such job"
+    assert second == f"#{gone} was refused: there is no such job"
 
 
 def test_result_is_printed_as_json() -> None:

@@ -18,6 +18,7 @@ import psutil
 from django.db import connection, transaction
 
 from django_tenantqueue import Permanent, Postpone, Retry, Unique, current_job, task
+from django_tenantqueue.operations.control import cancel
 from tests.testapp.models import Effect
 from tests.testapp.tasks import begin_interval, end_interval, noop, spin
 
@@ -32,6 +33,15 @@ def hold(gate: str) -> str:
     for _ in looks_at(gate):
         time.sleep(0.005)
     return "through the gate"
+
+
+@task(backoff=0.05, backoff_max=0.05)
+def cancel_itself(how: str) -> None:
+    """Fail, or postpone the job, before its worker has seen that it shall be cancelled."""
+    cancel([current_job().id])
+    if how == "postpone":
+        raise Postpone("not now", after=0.05)
+    raise ValueError(how)
 
 
 @task

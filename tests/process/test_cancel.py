@@ -8,7 +8,7 @@ from django_tenantqueue.states import State
 from tests.testapp.tasks import async_sleep, noop, spin
 from tests.timing import assert_within
 
-from .tasks import hold, hold_and_look, work_or_hold
+from .tasks import cancel_itself, hold, hold_and_look, work_or_hold
 from .workers import (
     Gate,
     Workers,
@@ -76,15 +76,23 @@ def test_a_job_never_runs_when_it_is_cancelled_in_the_buffer(workers: Workers, g
 
     cancelled, asked = cancel(job.pk for job in waiting)
 
-    def are_all_cancelled() -> bool:
-        # on a stalled machine the worker may give a job back after it was asked: it waits again
-        cancel(jobs.waiting().values_list("pk", flat=True))
-        return jobs.filter(final=True, state=State.CANCELLED).count() == len(waiting)
-
-    wait_until(are_all_cancelled)
+    wait_until(lambda: jobs.filter(state=State.CANCELLED).count() == len(waiting))
 
     assert len(cancelled) + len(asked) == len(waiting) == 398
     assert not any(gate.started(job) for job in waiting)
+
+
+@pytest.mark.parametrize("how", ["error", "postpone"])
+def test_a_job_does_not_run_again_when_it_was_cancelled_before_it_failed(workers: Workers, how):
+    workers.start(settings=PATIENT)
+    job = cancel_itself.delay(how)
+    other = noop.delay()
+
+    wait_for_state(job, State.CANCELLED)
+
+    assert job.attempt == 1
+    assert error_of(job) == {"error": "ValueError", "postpone": "Cancelled"}[how]
+    wait_for_state(other, State.SUCCESS)
 
 
 @pytest.mark.parametrize("task", [spin, async_sleep], ids=["thread", "coroutine"])

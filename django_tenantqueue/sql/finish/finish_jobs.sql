@@ -22,7 +22,9 @@ WITH done AS MATERIALIZED (
 ), removed AS (
     SELECT
         job.*, done.state AS new_state, job.cancel_requested_at AS new_cancel_requested_at,
-        clock_timestamp() - make_interval(secs => done.age) AS new_started_at,
+        coalesce(
+            clock_timestamp() - make_interval(secs => done.age), job.started_at
+        ) AS new_started_at,
         job.crashes AS new_crashes, job.held_by AS new_held_by, done.result::jsonb AS new_result,
         done.result_ref AS new_result_ref, done.extra::jsonb AS extra,
         tenantqueue_add_error(

@@ -1,5 +1,6 @@
 -- Put failed jobs back for another attempt after `delays` seconds, with their error kept.
--- Fenced by (worker, claim_seq). Locks: the job rows, in the order of `ids`. Index: primary key.
+-- Fenced by (worker, claim_seq). A job that shall be cancelled is left: its worker ends it.
+-- Locks: the job rows, in the order of `ids`. Index: primary key.
 UPDATE tenantqueue_job_hot AS job
 SET
 -- include: unclaimed
@@ -19,4 +20,5 @@ SET
 -- by arrays: see finish_jobs.sql
 WHERE job.id = ANY (%(ids)s::bigint[]) AND job.worker_id = %(worker)s::bigint
     AND job.claim_seq = (%(seqs)s::integer[])[array_position(%(ids)s::bigint[], job.id)]
+    AND job.cancel_requested_at IS NULL
 RETURNING job.id

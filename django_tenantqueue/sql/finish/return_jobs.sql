@@ -1,7 +1,9 @@
 -- Give claimed jobs back unstarted: the attempt is not counted, the claim number stays raised.
 -- An error that says why is kept, unless the last one of the job is of the same class: a job that
 -- is given back again and again says so once.
--- Fenced by (worker, claim_seq). Locks: the job rows, in the order of `ids`. Index: primary key.
+-- Fenced by (worker, claim_seq). A job that shall be cancelled is left: its worker ends it, else
+-- nobody would look at it before its next claim.
+-- Locks: the job rows, in the order of `ids`. Index: primary key.
 UPDATE tenantqueue_job_hot AS job
 SET state = CASE WHEN %(delay_seconds)s::float8 > 0 THEN 'scheduled' ELSE 'created' END,
     run_at = CASE
@@ -23,4 +25,5 @@ SET state = CASE WHEN %(delay_seconds)s::float8 > 0 THEN 'scheduled' ELSE 'creat
 -- by arrays: see finish_jobs.sql
 WHERE job.id = ANY (%(ids)s::bigint[]) AND job.worker_id = %(worker)s::bigint
     AND job.claim_seq = (%(seqs)s::integer[])[array_position(%(ids)s::bigint[], job.id)]
+    AND job.cancel_requested_at IS NULL
 RETURNING job.id

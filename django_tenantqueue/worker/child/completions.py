@@ -118,6 +118,7 @@ class Completions:
             else:
                 stored.append(record)
                 follow_ups += answer.follow_ups
+                self.look_after([record], answer)
         return stored, follow_ups
 
     def _not_stored(self, record: Finished | Failed, error: psycopg.Error) -> None:
@@ -136,12 +137,20 @@ class Completions:
         self._held_back.append((time.monotonic() + pause, record))
         self._held_back = deque(sorted(self._held_back, key=lambda held: held[0]))
 
-    def warn_lost(self, ends: Sequence[Finished | Failed], answer: Exchange) -> None:
-        """Log the completions that were not stored because the claim was lost."""
+    def look_after(self, ends: Sequence[Finished | Failed], answer: Exchange) -> None:
+        """See to the completions that were not stored.
+
+        The job of a failed run was cancelled meanwhile, or lost: it gets no other attempt. Other
+        claims were lost.
+        """
         if len(answer.finished) + len(answer.rescheduled) == len(ends):
             return
         for record in ends:
-            if record.id not in answer.finished and record.id not in answer.rescheduled:
+            if record.id in answer.finished or record.id in answer.rescheduled:
+                continue
+            if isinstance(record, Failed):
+                self.add(record.as_cancelled())
+            else:
                 logger.warning(
                     "job %s: the claim was lost; its end was not stored",
                     record.id,

@@ -10,6 +10,7 @@ import psycopg
 
 from ...conf import get_settings
 from ...execution.job_log import about_id
+from ...execution.outcome import ends_of_cancelled
 from ...models.worker import SILENT
 from ...queries import finish as finish_queries
 from ...queries.enqueue import wake_any_workers
@@ -100,5 +101,8 @@ class GiveBack:
         )
         for claim in claims:
             reasons.pop(claim, None)
+        left = (claim for claim in claims if claim[0] not in returned)
+        for end in ends_of_cancelled(connection, self._worker_id, left):
+            self._completions.add(end)
         if returned and not delay and settings.notify and not settings.pooler:
             wake_any_workers(connection, most=len(returned), worker_id=self._worker_id)

@@ -118,7 +118,7 @@ class RoundTrip:
         self, ends: Sequence[Finished | Failed], gated: Ended, answer: Exchange
     ) -> None:
         """Free the places, gates and keys of jobs that were stored, or lost."""
-        self._completions.warn_lost(ends, answer)
+        self._completions.look_after(ends, answer)
         for job_id in self.ended:
             self._claimed_jobs.shared_memory.clear(job_id)
         self.ended.clear()

@@ -15,7 +15,7 @@ from ...conf import get_settings
 from ...exceptions import Cancelled, TimeLimitExceeded
 from ...execution.current_job import RunningJob
 from ...execution.job_log import about, about_id
-from ...execution.outcome import ended
+from ...execution.outcome import CANCELLED_UNSTARTED, ended
 from ...queries import finish as finish_queries
 from ...queries.finish import RunRecord, Watched
 from ...states import State
@@ -151,7 +151,7 @@ class RunningJobs:
             running.cancel_requested = True
             running._cancel_seen = now
         if running._started is None and self._claimed_jobs.take_back(running):
-            error = Cancelled("cancelled before it started")
+            error = Cancelled(CANCELLED_UNSTARTED)
             self._completions.add(ended(running, State.CANCELLED, error))
         elif now - running._cancel_seen >= get_settings().cancel_grace:
             self._claimed_jobs.interrupt(running, Cancelled)
