@@ -229,7 +229,8 @@ class Places:
             self._drop(place)
         for place, least_id in survey.places.items():
             self.add(place, least_id)
-            self._known[place] = least_id
+            if place in self._known:  # its queue is not foreign
+                self._known[place] = least_id
         now = self._clock()
         self._note_last_id(survey.last_id, now, now)
         self._surveyed_to = self._last_ids[0][1]

@@ -207,6 +207,15 @@ def test_queues_of_others_are_nothing_to_wait_for(places, clock):
     assert ask(places).skip_queues == []
 
 
+def test_queues_of_others_stay_ignored_when_a_survey_finds_them(places):
+    search(places, 3, Status.FOREIGN)
+
+    survey(places, {at(2): 30, at(4): 40})
+    survey(places, {at(4): 40})
+
+    assert ask(places).known == {at(4): 40}
+
+
 def test_blocked_queues_are_looked_at_when_the_worker_is_notified_if_they_are_few(places):
     search(places, FEW_STEPS, Status.BLOCKED)
     places.notified()
