@@ -91,15 +91,19 @@ def tenant_of_bulk(filters: Mapping[str, str], tenants: Collection[str] | None) 
     """Return the tenant in whose queue a bulk action runs: one that its user sees."""
     if tenants is None:
         return ""
-    return filters.get("tenant") or min(tenants, default="")
+    return filters.get("tenant", min(tenants, default=""))
 
 
 def clean_filters(filters: Mapping[str, str]) -> dict[str, str]:
-    """Return the filters that say something, in one order. Raises InvalidArgument."""
+    """Return the filters in one order. Raises InvalidArgument for unknown and empty ones."""
     if unknown := [name for name in filters if name not in LABELS]:
         text = gettext("There is no filter %(name)r: known are %(known)s.")
         raise InvalidArgument(text % {"name": unknown[0], "known": ", ".join(LABELS)})
-    return {name: text for name in LABELS if (text := str(filters.get(name, "")).strip())}
+    given = {name: str(filters[name]).strip() for name in LABELS if name in filters}
+    if empty := [name for name, text in given.items() if not text and name != "tenant"]:
+        text = gettext("The filter %r is empty: give a value, or leave it out.")
+        raise InvalidArgument(text % empty[0])
+    return given
 
 
 def _task_of(action: str) -> InternalTask[dict[str, Any]]:

@@ -19,7 +19,14 @@ from django.utils import timezone
 
 from .bulk import start
 from .calls.arguments import decode_args
-from .calls.options import check_moment, check_queue, check_tenant, check_whole, read_gate
+from .calls.options import (
+    check_moment,
+    check_queue,
+    check_tenant,
+    check_text,
+    check_whole,
+    read_gate,
+)
 from .conf import alias_of, get_settings
 from .coroutines import twin
 from .exceptions import InvalidOption, JobNotFound
@@ -28,8 +35,20 @@ from .models import Job, Session, TenantQueue
 from .operations import again, control, erasure, failures, sessions
 from .operations.actor import acting_as, current_actor
 from .operations.result import Result
-from .operations.targets import Names, Rows, Tasks, by_keyword, choose, queues_of_tenant
+from .operations.targets import (
+    NOT_GIVEN,
+    Names,
+    Rows,
+    Tasks,
+    by_keyword,
+    check_row,
+    choose,
+    queues_of_tenant,
+)
+from .operations.task_control import near_tasks
 from .operations.verbs import act
+from .status.task_names import is_known
+from .stored_error import class_name
 
 LIMIT = failures.MOST
 """Jobs that one call for a task's failures changes at most."""
@@ -47,14 +66,14 @@ def _switch(verb: str, target: Any, using: str | None, **given: Any) -> Result:
 
 
 def cancel(
-    target: Rows = None,
+    target: Rows = NOT_GIVEN,
     /,
     *,
-    job: Rows = None,
-    monitor: Rows = None,
-    task: Tasks = None,
-    error_class: str | None = None,
-    queue: Names = None,
+    job: Rows = NOT_GIVEN,
+    monitor: Rows = NOT_GIVEN,
+    task: Tasks = NOT_GIVEN,
+    error_class: str | type[BaseException] | None = None,
+    queue: Names = NOT_GIVEN,
     tenant: str | None = None,
     limit: int = LIMIT,
     using: str | None = None,
@@ -69,25 +88,25 @@ def cancel(
     class, in queues of that name or tenant if given, the newest first.
     """
     alias = alias_of(using)
-    if task is not None:
+    if task is not NOT_GIVEN:
         _check_alone("cancel", target, job, monitor)
         group = _group("cancel", task, error_class, queue, tenant, limit, alias)
-        return _of_failures(failures.cancel_failed(using=alias, **group))
+        return _of_failures("cancel", failures.cancel_failed(using=alias, **group), group, alias)
     _check_not_narrowed("cancel", error_class, queue, tenant)
     chosen = choose("cancel", target, alias, bare="job", job=job, monitor=monitor)
     return act("cancel", chosen, alias)
 
 
 def retry(
-    target: Rows = None,
+    target: Rows = NOT_GIVEN,
     /,
     *,
-    job: Rows = None,
-    monitor: Rows = None,
-    task: Tasks = None,
-    error_class: str | None = None,
-    since: datetime | timedelta | None = None,
-    queue: Names = None,
+    job: Rows = NOT_GIVEN,
+    monitor: Rows = NOT_GIVEN,
+    task: Tasks = NOT_GIVEN,
+    error_class: str | type[BaseException] | None = None,
+    since: datetime | timedelta | float | None = None,
+    queue: Names = NOT_GIVEN,
     tenant: str | None = None,
     limit: int = LIMIT,
     using: str | None = None,
@@ -99,26 +118,29 @@ def retry(
 
     `task` with `error_class` and `since`: up to `limit` jobs of the task that ended in `error`
     since then, with an error of that class, in queues of that name or tenant if given, the newest
-    first. `since` is an aware datetime, or a timedelta before now.
+    first. `since` is an aware datetime, or a timedelta or seconds before now.
     """
     alias = alias_of(using)
-    if task is not None:
+    if task is not NOT_GIVEN:
         if since is None:
             raise InvalidOption("retry(task=…) needs since=, as in since=timedelta(hours=2)")
-        if isinstance(since, timedelta):
-            since = timezone.now() - since
-        elif timezone.is_naive(since):
-            raise InvalidOption(f"since={since!r} is naive: use django.utils.timezone.now()")
+        moment = check_moment("since", since)
+        if isinstance(moment, timedelta):
+            if moment < timedelta(0):
+                raise InvalidOption(f"since={since!r}: give how long ago, as in timedelta(hours=2)")
+            moment = timezone.now() - moment
         _check_alone("retry", target, job, monitor)
         group = _group("retry", task, error_class, queue, tenant, limit, alias)
-        return _of_failures(failures.retry_failed(since=since, using=alias, **group))
+        return _of_failures(
+            "retry", failures.retry_failed(since=moment, using=alias, **group), group, alias
+        )
     _check_not_narrowed("retry", error_class, since, queue, tenant)
     chosen = choose("retry", target, alias, bare="job", job=job, monitor=monitor)
     return act("retry", chosen, alias)
 
 
 def _check_not_narrowed(verb: str, *given: object) -> None:
-    if any(value is not None for value in given):
+    if any(value is not None and value is not NOT_GIVEN for value in given):
         raise InvalidOption(
             f"{verb}(): error_class=, since=, queue= and tenant= belong to task=. For all jobs of "
             f"a queue use bulk({verb!r}, {{'queue': …}})"
@@ -126,14 +148,14 @@ def _check_not_narrowed(verb: str, *given: object) -> None:
 
 
 def _check_alone(verb: str, *given: object) -> None:
-    if any(value is not None for value in given):
+    if any(value is not NOT_GIVEN for value in given):
         raise InvalidOption(f"{verb}(task=…) takes no other rows or ids: call it once for each")
 
 
 def _group(
     verb: str,
     task: Tasks,
-    error_class: str | None,
+    error_class: str | type[BaseException] | None,
     queue: Names,
     tenant: str | None,
     limit: int,
@@ -142,24 +164,35 @@ def _group(
     """Return the arguments of failures.retry_failed() that say which jobs, and how many."""
     check_whole("limit", limit, 1, 1_000_000)
     name = getattr(task, "name", task)
+    if isinstance(error_class, type):
+        error_class = class_name(error_class)
     if error_class is None or not isinstance(name, str):
         raise InvalidOption(
             f"{verb}(task=…) needs one task, and error_class=, as job.last_error has it. For all "
             f"jobs of a task use bulk({verb!r}, {{'task': …}})"
         )
     queues: Sequence[int] | None = None
-    if queue is not None:
+    if queue is not NOT_GIVEN:
         queues = by_keyword(verb, "queue", queue, using, tenant=tenant).ids
     elif tenant is not None:
         queues = queues_of_tenant(verb, tenant, using).ids
+    check_text("task", name)
+    check_text("error_class", error_class)
     return {"task": name, "error_class": error_class, "queues": queues, "limit": limit}
 
 
-def _of_failures(done: failures.Done) -> Result:
+def _of_failures(verb: str, done: failures.Done, group: Mapping[str, Any], using: str) -> Result:
+    if not done.ids and not is_known(using, task := group["task"]):
+        raise InvalidOption(
+            f"{verb}(task={task!r}): it has no such job, and no task or method is named so here."
+            f"{near_tasks(task)}"
+        )
     return Result.of(done.ids, done.ids, more=done.more)
 
 
-def run_now(target: Rows = None, /, *, job: Rows = None, using: str | None = None) -> Result:
+def run_now(
+    target: Rows = NOT_GIVEN, /, *, job: Rows = NOT_GIVEN, using: str | None = None
+) -> Result:
     """Run jobs now that wait for their time, or schedules. Bare ids are those of jobs.
 
     Jobs in the line of a session take their turn. A schedule enqueues a job, which its
@@ -170,12 +203,12 @@ def run_now(target: Rows = None, /, *, job: Rows = None, using: str | None = Non
 
 
 def move(
-    target: Rows = None,
+    target: Rows = NOT_GIVEN,
     /,
     *,
     queue: str | TenantQueue,
     tenant: str | None = None,
-    job: Rows = None,
+    job: Rows = NOT_GIVEN,
     using: str | None = None,
 ) -> Result:
     """Move waiting jobs to a queue, which is made if needed. Bare ids are those of jobs.
@@ -187,6 +220,7 @@ def move(
     alias = alias_of(using)
     name: Any = queue
     if isinstance(queue, TenantQueue):
+        check_row(queue, alias)
         if tenant not in (None, queue.tenant):
             raise InvalidOption(f"tenant={tenant!r}: the queue belongs to {queue.tenant!r}")
         name, tenant = queue.name, queue.tenant
@@ -198,7 +232,12 @@ def move(
 
 
 def delete(
-    target: Rows = None, /, *, job: Rows = None, task: Tasks = None, using: str | None = None
+    target: Rows = NOT_GIVEN,
+    /,
+    *,
+    job: Rows = NOT_GIVEN,
+    task: Tasks = NOT_GIVEN,
+    using: str | None = None,
 ) -> Result:
     """Delete finished jobs, controls of tasks, or rows of apps. Bare ids are those of jobs.
 
@@ -237,6 +276,10 @@ def enqueue_again(
     if args is None and kwargs is None:
         again.source_of(job)  # it says what is wrong with removed arguments
         args, kwargs = decode_args(json.dumps(job.args))
+    if isinstance(args, str | bytes) or not isinstance(args or (), Sequence):
+        raise TypeError(f"args={args!r}: give a list or a tuple of the arguments")
+    if not isinstance(kwargs or {}, Mapping):
+        raise TypeError(f"kwargs={kwargs!r}: give a dict of the arguments")
     moment = None if run_at is None else check_moment("run_at", run_at)
     when = timezone.now() + moment if isinstance(moment, timedelta) else moment
     given = tuple(args or ())
@@ -249,14 +292,14 @@ def enqueue_again(
 
 
 def pause(
-    target: Tasks = None,
+    target: Tasks = NOT_GIVEN,
     /,
     *,
-    queue: Names = None,
-    task: Tasks = None,
-    session: Names = None,
-    user: Names = None,
-    monitor: Rows = None,
+    queue: Names = NOT_GIVEN,
+    task: Tasks = NOT_GIVEN,
+    session: Names = NOT_GIVEN,
+    user: Names = NOT_GIVEN,
+    monitor: Rows = NOT_GIVEN,
     tenant: str | None = None,
     allow_unknown: bool = False,
     using: str | None = None,
@@ -273,14 +316,14 @@ def pause(
 
 
 def resume(
-    target: Tasks = None,
+    target: Tasks = NOT_GIVEN,
     /,
     *,
-    queue: Names = None,
-    task: Tasks = None,
-    session: Names = None,
-    user: Names = None,
-    monitor: Rows = None,
+    queue: Names = NOT_GIVEN,
+    task: Tasks = NOT_GIVEN,
+    session: Names = NOT_GIVEN,
+    user: Names = NOT_GIVEN,
+    monitor: Rows = NOT_GIVEN,
     tenant: str | None = None,
     using: str | None = None,
 ) -> Result:
@@ -293,10 +336,10 @@ def resume(
 
 
 def retire(
-    target: Rows = None,
+    target: Rows = NOT_GIVEN,
     /,
     *,
-    queue: Names = None,
+    queue: Names = NOT_GIVEN,
     tenant: str | None = None,
     using: str | None = None,
 ) -> Result:
@@ -308,10 +351,10 @@ def retire(
 
 
 def reopen(
-    target: Rows = None,
+    target: Rows = NOT_GIVEN,
     /,
     *,
-    queue: Names = None,
+    queue: Names = NOT_GIVEN,
     tenant: str | None = None,
     using: str | None = None,
 ) -> Result:
@@ -319,7 +362,7 @@ def reopen(
     return _switch("reopen", target, using, queue=queue, tenant=tenant)
 
 
-def tune(target: Tasks = None, /, *, using: str | None = None, **given: Any) -> Result:
+def tune(target: Tasks = NOT_GIVEN, /, *, using: str | None = None, **given: Any) -> Result:
     """Write columns of jobs, queues, tasks, sessions, users, monitors, or rows of apps.
 
     With rows in front, all keywords are columns: `tune(queue, num_slots=5)`. Without, `job`,
@@ -340,11 +383,11 @@ def tune(target: Tasks = None, /, *, using: str | None = None, **given: Any) -> 
     Raises InvalidOption for another column, Django's ValidationError for a bad value.
     """
     alias = alias_of(using)
-    names = () if target is not None else (*SELECTORS, "tenant", "allow_unknown")
+    names = () if target is not NOT_GIVEN else (*SELECTORS, "tenant", "allow_unknown")
     select = {name: given.pop(name) for name in names if name in given}
     if not given:
         raise InvalidOption("tune() needs columns to write, as in tune(queue, num_slots=5)")
-    kinds = {name: select.pop(name, None) for name in SELECTORS}
+    kinds = {name: select.pop(name, NOT_GIVEN) for name in SELECTORS}
     with transaction.atomic(using=alias):
         chosen = choose("tune", target, alias, makes=True, **select, **kinds)
         return act("tune", chosen, alias, **given)
@@ -375,7 +418,9 @@ def limit_user(
 # workers
 
 
-def drain(target: Rows = None, /, *, worker: Names = None, using: str | None = None) -> Result:
+def drain(
+    target: Rows = NOT_GIVEN, /, *, worker: Names = NOT_GIVEN, using: str | None = None
+) -> Result:
     """Let workers finish their jobs, claim nothing more, and end. Bare ids are those of workers.
 
     They are `requested`: a supervisor reads the order within seconds. `worker`: also its name.
@@ -383,7 +428,9 @@ def drain(target: Rows = None, /, *, worker: Names = None, using: str | None = N
     return _switch("drain", target, using, bare="worker", worker=worker)
 
 
-def stop(target: Rows = None, /, *, worker: Names = None, using: str | None = None) -> Result:
+def stop(
+    target: Rows = NOT_GIVEN, /, *, worker: Names = NOT_GIVEN, using: str | None = None
+) -> Result:
     """Let workers drain, and give back the jobs that run after their `--shutdown-timeout`.
 
     Attempts of these jobs do not count. The rest is as in drain().
@@ -396,7 +443,7 @@ def stop(target: Rows = None, /, *, worker: Names = None, using: str | None = No
 
 def bulk(
     action: str,
-    filters: Mapping[str, str],
+    filters: Mapping[str, str] | None,
     values: Mapping[str, Any] | None = None,
     *,
     user: Model | None = None,
@@ -405,11 +452,18 @@ def bulk(
 
     `action`: "retry", "cancel", "run_now", "change_priority" with `values` {"priority": 120},
     "move" with {"queue": "mail"}, and "tenant" if needed, or "delete". `filters` are those of the
-    list of jobs: `state`, `tenant`, `queue`, `queue_id`, `task`, `q`. Jobs that are created later
-    do not match. `user` limits the jobs to those that this user of the admin may see. Raises
-    InvalidOption, InvalidArgument, QueueRetired, QueueFull.
+    list of jobs: `state`, `tenant` ("" is no tenant), `queue`, `queue_id`, `task`, `q`; None: all
+    jobs. Jobs that are created later do not match. `user` limits the jobs to those that this user
+    of the admin may see. Raises InvalidOption, InvalidArgument, QueueRetired, QueueFull.
     """
-    given = {"name" if name == "task" else name: text for name, text in filters.items()}
+    if filters is not None and not (isinstance(filters, Mapping) and filters):
+        raise InvalidOption(
+            f"bulk({action!r}, {filters!r}): give filters, as in {{'tenant': 'acme'}}. None, and "
+            "not an empty dict, acts on all jobs of all tenants"
+        )
+    if user is not None and not isinstance(user, Model):
+        raise InvalidOption(f"bulk(user={user!r}): give a user of the admin, as request.user is")
+    given = {"name" if name == "task" else name: text for name, text in (filters or {}).items()}
     return start(action, given, values, user=user)
 
 

@@ -447,9 +447,9 @@ def test_only_what_the_user_may_see_is_changed() -> None:
         ("retry", {"queue_id": "1 OR 1=1"}, {}, InvalidArgument, "There is no queue 1 OR 1=1"),
         ("retry", {"queue_id": "9" * 5000}, {}, InvalidArgument, "There is no queue 999"),
         ("retry", {}, {"priority": 1}, InvalidOption, "takes no values"),
-        ("change_priority", {}, {}, InvalidOption, "takes 'priority' alone"),
+        ("change_priority", {}, {}, InvalidOption, "needs the value 'priority'"),
         ("change_priority", {}, {"priority": "1"}, InvalidOption, "priority"),
-        ("move", {}, {"tenant": "x"}, InvalidOption, "takes 'queue'"),
+        ("move", {}, {"tenant": "x"}, InvalidOption, "needs the value 'queue'"),
         ("move", {}, {"queue": ""}, InvalidOption, "queue"),
     ],
 )

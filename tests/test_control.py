@@ -6,10 +6,12 @@ import inspect
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from unittest import mock
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.core.exceptions import ValidationError
+from django.db import connections
 from django.utils import timezone
 
 from django_tenantqueue import ConcurrentJobMonitor, Job, Priority, control, reports
@@ -20,6 +22,7 @@ from django_tenantqueue.exceptions import (
     JobNotFound,
     QueueRetired,
     UnknownQueue,
+    Unsupported,
 )
 from django_tenantqueue.models import Change, Session, TaskControl, TenantQueue, Worker
 from django_tenantqueue.models.worker import Role
@@ -149,12 +152,27 @@ def test_nothing_is_done_to_no_rows(nothing: Any) -> None:
     ("call", "said"),
     [
         (lambda: control.cancel(), r"cancel\(\) needs what it acts on.* job=, monitor="),
-        (lambda: control.pause(None), r"pause\(\) needs what it acts on.*queue=, task="),
+        (lambda: control.pause(), r"pause\(\) needs what it acts on.*queue=, task="),
+        (lambda: control.pause(None), r"pause\(None\): give a row"),
+        (lambda: control.pause(session=None, tenant="acme"), r"session=None\): None is no session"),
+        (lambda: control.tune(queue=None, tenant="acme", num_slots=1), "None is no queue"),
+        (lambda: control.cancel(2**63), "ids go from 1 to 9223372036854775807"),
+        (lambda: control.pause(queue="mail", tenant="nope"), "tenant 'nope' has no queue of that"),
+        (lambda: control.pause(task="x\0", allow_unknown=True), "without NUL"),
+        (lambda: control.pause(task="", allow_unknown=True), "from 1 to 500 characters"),
+        (lambda: control.pause(task="x" * 501, allow_unknown=True), "from 1 to 500 characters"),
+        (lambda: control.stop(worker="a\0"), "without NUL"),
+        (lambda: control.move(1, queue=TenantQueue(tenant="a", name="b")), "has no row"),
+        (lambda: control.tune(Job(pk=1), priority="x"), "priority='x': it must be an int"),
+        (lambda: control.bulk("cancel", {}), "None, and not an empty dict, acts on all jobs"),
+        (lambda: control.bulk("cancel", "x"), "give filters"),  # type: ignore[arg-type]
+        (lambda: control.bulk("cancel", None, user="root"), "give a user"),  # type: ignore[arg-type]
+        (lambda: control.bulk("change_priority", None), "needs the value 'priority'"),
         (lambda: control.pause(7), r"the id may be one of several .* pause\(queue=7\)"),
         (lambda: control.retire([7]), r"retire\(queue=7\)"),
         (lambda: control.tune(7, num_slots=3), r"tune\(job=7\)"),
         (lambda: control.pause("mail"), r"pause\(queue='mail'\)"),
-        (lambda: control.cancel("17"), r"cancel\(job='17'\)"),
+        (lambda: control.cancel("17"), r"cancel\('17'\): give a row, a queryset, an id \(an int\)"),
         (lambda: control.cancel(True), r"cancel\(True\): give a row"),
         (lambda: control.cancel(1, job=2), "one keyword, not both"),
         (lambda: control.pause(queue=1, task="x"), "one keyword, not both"),
@@ -163,17 +181,23 @@ def test_nothing_is_done_to_no_rows(nothing: Any) -> None:
         (lambda: control.pause(Job(pk=1)), r"pause\(\) takes .*and no jobs"),
         (lambda: control.pause(queue=Job(pk=1)), "a row of another kind: job"),
         (lambda: control.cancel(Plain()), "has no row"),
-        (lambda: control.cancel(Job.objects), "give a row"),
+        (lambda: control.cancel(Job.objects), r"cancel\(….all\(\)\)"),
         (lambda: control.pause([TenantQueue(pk=1), Session(pk=2)]), "once for each kind of row"),
         (lambda: control.pause(task="x", tenant="acme"), "for all tenants"),
         (lambda: control.pause(queue=7, tenant="acme"), "tenant= belongs to names"),
-        (lambda: control.pause(task="tests.testapp.tasks.nop"), "did you mean"),
+        (lambda: control.pause(task="tests.testapp.tasks.nop"), "Did you mean"),
         (lambda: control.tune(queue="x"), "needs columns to write"),
         (lambda: control.cancel(queue="x"), r"bulk\('cancel', \{'queue'"),
         (lambda: control.cancel(task="x"), "needs one task, and error_class="),
         (lambda: control.retry(task="x", error_class="E"), "needs since="),
         (lambda: control.retry(1, task="x", error_class="E", since=timedelta(1)), "no other rows"),
         (lambda: control.cancel(task="x", error_class="E", limit=0), "limit=0"),
+        (
+            lambda: control.cancel(task="tests.testapp.tasks.nop", error_class="E"),
+            "no such job.* Did",
+        ),
+        (lambda: control.retry(task="x", error_class="E", since="x"), "since='x': it must be"),
+        (lambda: control.retry(task="x", error_class="E", since=timedelta(-1)), "how long ago"),
     ],
 )
 def test_wrong_calls_say_what_to_do(call: Callable[[], Any], said: str) -> None:
@@ -493,6 +517,84 @@ def test_queue_is_made_or_changed() -> None:
     assert control.make_queue("acme", "mail", weight=2).pk == queue.pk
     queue.refresh_from_db()
     assert (queue.num_slots, queue.weight) == (7, 2)
+
+
+def test_exception_class_names_the_error() -> None:
+    failed = make_job(state="error", name=noop.name, errors=[{**error("KeyError")}])
+    other = make_job(state="error", name=noop.name, errors=[error("ValueError")])
+
+    done = control.retry(task=noop, error_class=KeyError, since=3600)
+
+    assert done.changed == [failed.pk]
+    assert state_of(other.pk) == "error"
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"weight": 0}, "'weight': .*greater than or equal to 1"),
+        ({"max_per_second": float("nan")}, "'max_per_second': .*Enter a number"),
+        ({"max_per_second": 10**400}, "'max_per_second': "),
+        ({"num_slots": float("inf")}, "'num_slots': .*Enter a number"),
+        ({"num_slots": 1.5}, "'num_slots': .*whole number"),
+    ],
+)
+def test_bad_value_names_its_column(columns: dict[str, Any], said: str) -> None:
+    queue = make_queue("acme")
+
+    with pytest.raises(ValidationError, match=said):
+        control.tune(queue, **columns)
+
+    assert not Change.objects.exists()
+
+
+def test_executor_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidOption, match="executor="):
+        control.tune(make_queue("acme"), executor=[])
+
+
+def test_interval_is_seconds_or_timedelta() -> None:
+    monitor = ConcurrentJobMonitor.objects.start("m", [noop.call()], parallel=1)
+
+    control.tune(monitor, interval=timedelta(seconds=5))
+
+    monitor.refresh_from_db()
+    assert monitor.interval == 5.0
+
+
+def test_rows_of_a_session_and_of_a_user_have_columns_of_their_own() -> None:
+    with pytest.raises(InvalidOption, match="'num_slots' cannot be tuned"):
+        control.tune(session="s", tenant="acme", num_slots=1)
+    with pytest.raises(InvalidOption, match="'on_wait' cannot be tuned"):
+        control.tune(user="u", tenant="acme", on_wait="skip")
+    assert not Session.objects.exists()
+
+
+def test_rows_of_another_database_are_refused() -> None:
+    queue = make_queue("acme")
+    theirs = TenantQueue.objects.get()
+    theirs._state.db = "other"
+
+    for call in (theirs.pause, lambda: control.cancel(Job.objects.using("other"))):
+        with pytest.raises(InvalidOption, match=r"from the database 'other'.* using='other'"):
+            call()
+
+    queue.refresh_from_db()
+    assert not queue.paused
+
+
+def test_rows_of_a_replica_are_those_of_its_primary() -> None:
+    queue = make_queue("acme")
+    read = TenantQueue.objects.get()
+    read._state.db = "replica"
+    settings = connections.settings
+    with mock.patch.dict(settings, {"replica": {"TEST": {"MIRROR": "default"}}}):
+        assert control.pause(read).changed == [queue.pk]
+
+
+def test_new_monitor_is_started_and_not_saved() -> None:
+    with pytest.raises(Unsupported, match=r"ConcurrentJobMonitor.objects.start\("):
+        ConcurrentJobMonitor.objects.create(name="m")
 
 
 def test_bulk_calls_the_task_by_its_word() -> None:

@@ -137,7 +137,8 @@ def act_on_all(
 
 
 def _given(request: HttpRequest) -> dict[str, str]:
-    return {name: str(request.GET[name]) for name in request.GET if name not in PAGE_PARAMETERS}
+    given = {name: str(request.GET[name]).strip() for name in request.GET}
+    return {name: text for name, text in given.items() if text and name not in PAGE_PARAMETERS}
 
 
 def _form(using: str, action: str, filters: Mapping[str, str], request: HttpRequest) -> Form | None:

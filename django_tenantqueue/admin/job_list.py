@@ -77,7 +77,8 @@ class JobChangeList(ChangeList):
         for name in PAGE_PARAMETERS:  # another filter or search begins at the newest job
             self.params.pop(name, None)
             self.filter_params.pop(name, None)
-        values = {name: value for name in PARAMETERS if (value := self._given(name))}
+        asked = {name: (self._given(name) or "").strip() for name in PARAMETERS}
+        values = {name: value for name, value in asked.items() if value}
         self.tenants_seen = visible_tenants(request)
         self.asked = read_filters(
             get_settings().database, {**values, SEARCH: self.query}, tenants=self.tenants_seen

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.core.management.base import CommandError
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, DataError, IntegrityError, connections
 
 from ..conf import alias_of
 from ..exceptions import TenantQueueError
@@ -35,6 +35,8 @@ def telling_database_errors(alias: str | None) -> Iterator[None]:
     """Raise CommandError for an error of the jobs' database, with what to look at."""
     try:
         yield
+    except (IntegrityError, DataError) as error:  # the server works, and refuses a value
+        raise CommandError(f"PostgreSQL refused a value: {str(error).strip()}") from error
     except DatabaseError as error:
         raise CommandError(
             f"the jobs' database {alias_of(alias)!r} cannot be used: {str(error).strip()}\n"

@@ -148,6 +148,15 @@ class ConcurrentJobMonitor(models.Model):
     def __str__(self) -> str:
         return f"{self.name} #{self.pk}"
 
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Save it. Raises Unsupported for a new one, which `objects.start()` makes."""
+        if self.anchor_id is None:
+            raise Unsupported(
+                f"monitor {self.name!r} cannot be saved: it is made with its details, by "
+                "ConcurrentJobMonitor.objects.start(name, [task.call(…), …], parallel=5)"
+            )
+        super().save(*args, **kwargs)
+
     if not TYPE_CHECKING:  # else every attribute would exist
 
         def __getattr__(self, name):

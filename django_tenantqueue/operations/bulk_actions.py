@@ -109,20 +109,26 @@ def _move(using: str, jobs: Sequence[Job], values: Values) -> Done:
 
 def _no_values(values: Values) -> dict[str, Any]:
     if values:
-        raise InvalidOption(f"{sorted(values)!r}: this action takes no values")
+        raise InvalidOption(f"this action takes no values, and was given {sorted(values)!r}")
     return {}
 
 
 def _priority(values: Values) -> dict[str, Any]:
     if set(values) != {"priority"}:
-        raise InvalidOption(f"{sorted(values)!r}: this action takes 'priority' alone")
+        raise InvalidOption(
+            "this action needs the value 'priority' (--priority on a command line) and takes no "
+            f"other: it was given {sorted(values)!r}"
+        )
     check_priority("priority", values["priority"])
     return dict(values)
 
 
 def _target(values: Values) -> dict[str, Any]:
     if not {"queue"} <= set(values) <= {"queue", "tenant"}:
-        raise InvalidOption(f"{sorted(values)!r}: this action takes 'queue', and may take 'tenant'")
+        raise InvalidOption(
+            "this action needs the value 'queue' (--to-queue on a command line), and may have "
+            f"'tenant' (--to-tenant): it was given {sorted(values)!r}"
+        )
     check_queue("queue", values["queue"])
     check_tenant("tenant", values.get("tenant") or "")
     return {name: value for name, value in values.items() if value}

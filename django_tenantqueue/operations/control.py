@@ -231,7 +231,7 @@ def tune_queue(ids: Ids, *, using: str | None = None, **changes: Any) -> Sequenc
     """
     alias = alias_of(using)
     executor, known = changes.get("executor"), get_settings().executors
-    if executor is not None and executor not in known:
+    if executor is not None and executor not in tuple(known):
         raise InvalidOption(
             f"executor={executor!r}: it must be None or one of TENANTQUEUE['EXECUTORS'], which "
             f"has {', '.join(map(repr, known)) or 'none'}"

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import transaction
 
+from ..calls.options import check_priority
 from ..models import Job, TenantQueue
 from ..states import FINAL, WAITING, State
 from . import control
@@ -106,7 +107,7 @@ def tune_jobs(ids: Ids, *, using: str, **columns: Any) -> Result:
     changed: set[int] = set()
     with transaction.atomic(using=using):
         if "priority" in columns:
-            priority = columns["priority"]
+            priority = check_priority("priority", columns["priority"])
             same = Job.objects.using(using).unfinished().filter(pk__in=ids, priority=priority)
             already = set(same.values_list("pk", flat=True))
             changed.update(control.change_priority(ids, priority, using=using))

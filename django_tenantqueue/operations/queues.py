@@ -156,7 +156,7 @@ def _declared_names() -> set[str]:
 def near_names(queue: str, rows: QuerySet[TenantQueue]) -> str:
     """Return a sentence that suggests names near to this one; "" when none is near."""
     own = rows.order_by("name").values_list("name", flat=True).distinct()[:BATCH]
-    known = {*_declared_names(), *get_settings().declared_queues, *own}
+    known = {*_declared_names(), *get_settings().declared_queues, *own} - {queue}
     near = get_close_matches(queue, known, n=3)
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 

@@ -14,10 +14,23 @@ from ..models import Session
 from ..queries.gates import SessionLoad, count_sessions, prune_sessions
 from ..status.display_limits import COUNTED_TO
 from .gates import release_later
-from .tuning import Ids, ids_of, lock_or_make, switch_rows, tune_rows, write_columns
+from .tuning import (
+    Ids,
+    check_columns,
+    ids_of,
+    lock_or_make,
+    switch_rows,
+    tune_rows,
+    write_columns,
+)
 
 TUNABLE = ("num_slots", "paused", "on_wait", "on_failure")
 """Columns of a session that operators change."""
+OF_KIND = {
+    Session.Kind.SERIAL: ("paused", "on_wait", "on_failure"),
+    Session.Kind.USER: ("num_slots", "paused"),
+}
+"""Those of each kind of row."""
 
 
 def _release(using: str, sessions: Sequence[Session]) -> None:
@@ -58,7 +71,11 @@ def tune_session(ids: Ids, *, using: str | None = None, **changes: Any) -> Seque
     value; Session.DoesNotExist.
     """
     alias = alias_of(using)
-    tuned = tune_rows(alias, Session, ids, changes, TUNABLE)
+    chosen = ids_of(ids, Session)
+    kinds = Session.objects.using(alias).filter(pk__in=chosen).values_list("kind", flat=True)
+    for kind in sorted(set(kinds)):
+        check_columns(changes, OF_KIND[Session.Kind(kind)])
+    tuned = tune_rows(alias, Session, chosen, changes, TUNABLE)
     _release(alias, tuned.rows)
     return tuned.changed
 

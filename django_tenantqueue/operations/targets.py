@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, TypeAlias
 
+from django.db import connections
 from django.db.models import Model, QuerySet
+from django.db.models.manager import BaseManager
 from django.db.models.query import ModelIterable
 
-from ..calls.options import check_queue, check_tenant, read_gate
+from ..calls.options import check_queue, check_tenant, check_text, read_gate
 from ..calls.sources import RegisteredTask
 from ..exceptions import InvalidOption, UnknownQueue
 from ..gate_keys import gate_key
@@ -18,12 +21,27 @@ from .queues import near_names
 from .sessions import make_session
 from .task_control import check_name, make_control
 
-Rows: TypeAlias = Model | int | Iterable[Model] | Iterable[int] | QuerySet[Any] | None
-"""A row, a queryset, an id, or several rows or ids. None: not given."""
+Rows: TypeAlias = Model | int | Iterable[Model] | Iterable[int] | QuerySet[Any]
+"""A row, a queryset, an id, or several rows or ids."""
 Names: TypeAlias = Rows | str | Iterable[str]
 """Rows, or a name or several."""
 Tasks: TypeAlias = Names | RegisteredTask | Iterable[RegisteredTask]
 """Rows of task controls, or tasks, or their names."""
+
+
+class NotGiven(Enum):
+    """The type of NOT_GIVEN."""
+
+    NOT_GIVEN = "not given"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+NOT_GIVEN: Any = NotGiven.NOT_GIVEN
+"""The default of what a verb acts on. A None that the caller gives is refused: it would widen a
+call to all queues of a tenant."""
+MOST_ID = 2**63 - 1
 MODELS: Mapping[str, type[Model]] = {
     "job": Job,
     "queue": TenantQueue,
@@ -59,21 +77,42 @@ def read(target: Any, using: str) -> Given:
     """Read a row, a queryset, an id, a name, or an iterable of these. Raises InvalidOption."""
     given = Given()
     if isinstance(target, QuerySet) and target._iterable_class is ModelIterable:
+        if (alias := getattr(target, "_db", None)) is not None:  # of .using()
+            _check_alias(f"the queryset of {target.model.__name__}", alias, using)
         given.models.add(_concrete(target.model))
         given.ids += target.using(using).values_list("pk", flat=True)
         return given
     is_one = isinstance(target, str | bytes | Model) or not isinstance(target, Iterable)
     for item in [target] if is_one else target:
         if isinstance(item, Model):
-            if item.pk is None:
-                raise InvalidOption(f"{item!r} has no row: save it first, or give one that has")
+            check_row(item, using)
             given.models.add(_concrete(type(item)))
             given.ids.append(item.pk)
         elif isinstance(item, int) and not isinstance(item, bool):
+            if abs(item) > MOST_ID:
+                raise InvalidOption(f"{item} is no id: ids go from 1 to {MOST_ID}")
             given.ids.append(item)
         else:
             given.others.append(item)
     return given
+
+
+def check_row(row: Model, using: str) -> None:
+    """Raise InvalidOption for a row that is not saved, or that is one of another database."""
+    if row.pk is None:
+        raise InvalidOption(f"{row!r} has no row: save it first, or give one that has")
+    if row._state.db is not None:
+        _check_alias(repr(row), row._state.db, using)
+
+
+def _check_alias(what: str, alias: str, using: str) -> None:
+    known = connections.settings.get(alias, {})
+    if alias == using or known.get("TEST", {}).get("MIRROR") == using:
+        return
+    raise InvalidOption(
+        f"{what} is from the database {alias!r}, and this call is about {using!r}: say "
+        f"using={alias!r} if its jobs are meant. A replica names its primary as TEST MIRROR"
+    )
 
 
 def _concrete(model: type[Model]) -> type[Model]:
@@ -98,13 +137,20 @@ def choose(
     **keywords: Any,
 ) -> Chosen:
     """Return the rows that a call is about: those in front, or those of the one keyword."""
-    given = {name: value for name, value in keywords.items() if value is not None}
-    if (target is not None) + len(given) > 1 or (target is not None and tenant is not None):
+    given = {name: value for name, value in keywords.items() if value is not NOT_GIVEN}
+    for name, value in given.items():
+        if value is None:
+            raise InvalidOption(
+                f"{verb}({name}=None): None is no {name}. Leave the keyword out where it has no "
+                "value, or do not call it then"
+            )
+    is_given = target is not NOT_GIVEN
+    if is_given + len(given) > 1 or (is_given and tenant is not None):
         raise InvalidOption(
             f"{verb}(): give rows or ids in front, or one keyword, not both. Call it once for each"
         )
     makes_row = {"makes": makes, "allow_unknown": allow_unknown}
-    if target is not None:
+    if is_given:
         hint = bare or next(iter(keywords))
         return by_position(verb, target, using, bare=bare, hint=hint, **makes_row)
     if given:
@@ -136,9 +182,14 @@ def by_position(
         return by_keyword(verb, "task", tasks, using, makes=makes, allow_unknown=allow_unknown)
     if given.others:
         found = given.others[0]
+        if isinstance(found, BaseManager):
+            say = f". A manager has a queryset: {verb}(….all())"
+        elif isinstance(found, str) and hint in _NAMES:
+            say = f", or say what it is by a keyword, as in {verb}({hint}={found!r})"
+        else:
+            say = ""
         raise InvalidOption(
-            f"{verb}({found!r}): give a row, a queryset, an id or several of these, or say what it "
-            f"is by a keyword, as in {verb}({hint}={found!r})"
+            f"{verb}({found!r}): give a row, a queryset, an id (an int) or several of these{say}"
         )
     if len(given.models) > 1:
         names = " and ".join(sorted(str(model._meta.verbose_name) for model in given.models))
@@ -215,7 +266,7 @@ def _queues(given: _Names) -> Iterable[int]:
     for name in given.names:
         found = list(rows.filter(name=check_queue("queue", name)).values_list("pk", flat=True))
         if not found:
-            whose = "no tenant has" if given.tenant is None else f"tenant {given.tenant!r} has no"
+            whose = "no tenant has a" if given.tenant is None else f"tenant {given.tenant!r} has no"
             raise UnknownQueue(
                 f"{given.verb}(queue={name!r}): {whose} queue of that name."
                 f"{near_names(name, rows)} make_queue() makes one"
@@ -263,7 +314,8 @@ def _sessions(given: _Names) -> Iterable[int]:
 
 def _workers(given: _Names) -> Iterable[int]:
     for name in given.names:
-        found = list(Worker.objects.using(given.using).filter(name=str(name)))
+        text = check_text("worker", name)
+        found = list(Worker.objects.using(given.using).filter(name=text))
         if not found:
             raise InvalidOption(f"{given.verb}(worker={name!r}): there is no worker of that name")
         yield from [worker.pk for worker in found]

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import transaction
 
+from ..calls.options import check_text
 from ..calls.sources import RegisteredTask, known_names
 from ..conf import alias_of
 from ..exceptions import InvalidOption
@@ -18,6 +19,8 @@ from ..status.task_names import is_known
 from . import gates
 from .tuning import Ids, delete_rows, ids_of, lock_or_make, switch_rows, tune_rows, write_columns
 
+LONGEST_NAME = 500
+"""Characters of the name of a task."""
 TUNABLE = ("paused", "num_slots", "max_per_second", "burst")
 """Columns of a control that operators change."""
 
@@ -52,18 +55,30 @@ def check_name(name: str, *, using: str | None = None) -> None:
     """Raise InvalidOption when no task, control or ended job has that name."""
     if not isinstance(name, str) or not name.strip():
         raise InvalidOption(f"{name!r} is not the name of a task: give it as its jobs show it")
+    check_text("task", name)
     if not is_known(alias_of(using), name):
-        close = get_close_matches(name, known_names(), 3, 0.7)
-        hint = f"did you mean {' or '.join(map(repr, close))}? If not, " if close else ""
         raise InvalidOption(
-            f"no task or method is named {name!r} here, and no ended job: {hint}say "
+            f"no task or method is named {name!r} here, and no ended job.{near_tasks(name)} Say "
             "allow_unknown=True, or --allow-unknown on a command line, to control a task that only "
             "other code knows"
         )
 
 
+def near_tasks(name: str) -> str:
+    """Return a sentence that suggests tasks with a name near to this one; "" when none is near."""
+    near = get_close_matches(name, known_names(), 3, 0.7)
+    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
 def make_control(using: str, name: str) -> TaskControl:
-    """Lock the control of a task, made if there is none, in a transaction."""
+    """Lock the control of a task, made if there is none, in a transaction.
+
+    Raises InvalidOption for a name that no task can have.
+    """
+    if not 1 <= len(check_text("task", name).strip()) <= LONGEST_NAME:
+        raise InvalidOption(
+            f"task={name[:100]!r}: the name of a task has from 1 to {LONGEST_NAME} characters"
+        )
     return lock_or_make(TaskControl.objects.using(using), ["name"], {"name": name})
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Model, QuerySet
+from django.db.models import FloatField, IntegerField, Model, QuerySet
+from django.utils.translation import gettext
 
 from ..exceptions import InvalidArgument, InvalidOption
 from ..models import Change
@@ -132,10 +136,27 @@ def write_columns(using: str, rows: Sequence[M], changes: Mapping[str, Any]) -> 
 def _written(using: str, row: Model, changes: Mapping[str, Any]) -> Edit:
     before = {name: getattr(row, name) for name in changes}
     for name, value in changes.items():
-        field = cast("Field[Any, Any]", row._meta.get_field(name))
-        setattr(row, name, field.clean(value, row))
+        setattr(row, name, _cleaned(row, name, value))
     row.save(using=using, update_fields=sorted(changes))
     return Edit(before, {name: getattr(row, name) for name in changes})
+
+
+def _cleaned(row: Model, name: str, value: Any) -> Any:
+    """Return a value as the column takes it. Raises Django's ValidationError, with the column."""
+    field = cast("Field[Any, Any]", row._meta.get_field(name))
+    if isinstance(value, timedelta) and isinstance(field, FloatField):
+        value = value.total_seconds()
+    try:
+        if isinstance(value, float):
+            if not isfinite(value):
+                raise ValidationError(gettext("Enter a number."))
+            if isinstance(field, IntegerField) and not value.is_integer():
+                raise ValidationError(gettext("Enter a whole number."))
+        return field.clean(value, row)
+    except ValidationError as error:
+        raise ValidationError({name: error.messages}) from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValidationError({name: f"{value!r}: {error}"}) from error
 
 
 def switch_rows(using: str, rows: QuerySet[M], changes: Mapping[str, Any]) -> list[M]:

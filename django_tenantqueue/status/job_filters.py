@@ -111,9 +111,11 @@ def read_filters(
 ) -> Asked:
     """Return what the filters select among the jobs of some tenants; None: of all.
 
-    The answer names the first thing in the filters that cannot be.
+    The answer names the first thing in the filters that cannot be. Empty values are left out, but
+    for the tenant "": jobs without a tenant.
     """
-    values = {name: value.strip() for name, value in given.items() if value.strip()}
+    values = {name: value.strip() for name, value in given.items()}
+    values = {name: value for name, value in values.items() if value or name == "tenant"}
     for filter_name, value in values.items():
         if filter_name not in LABELS:
             return _problem(gettext("There is no filter %r.") % filter_name)

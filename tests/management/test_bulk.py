@@ -51,6 +51,21 @@ def test_dry_run_counts_and_changes_nothing() -> None:
     assert not Job.objects.filter(queue__name="admin").exists()
 
 
+def test_empty_tenant_is_no_tenant_and_other_empty_filters_are_refused() -> None:
+    ids = make_jobs(make_queue("", paused=True), 2)
+    others = make_jobs(make_queue("acme", paused=True), 3)
+
+    for empty in ("--queue=", "--task=", "--state= ", "--queue-id="):
+        with pytest.raises(CommandError, match="is empty: give a value, or leave it out"):
+            bulk("cancel", empty)
+    assert bulk("cancel", "--tenant=", "--dry-run") == "2 jobs match and can be changed\n"
+    bulk("cancel", "--tenant=")
+    run_pending()
+
+    assert set(states_of(ids).values()) == {State.CANCELLED}
+    assert set(states_of(others).values()) == {State.CREATED}
+
+
 def test_values_are_passed_on() -> None:
     waiting = make_jobs(make_queue("acme", paused=True), 2)
     mail = make_queue("zeta", "mail", paused=True)
@@ -88,7 +103,7 @@ def test_what_was_started_or_counted_is_printed_as_json() -> None:
     [
         (["retry"], "no filter is given: add one, or --all"),
         (["retry", "--all", "--priority=1"], "takes no values"),
-        (["move", "--all"], "takes 'queue'"),
+        (["move", "--all"], "needs the value 'queue'"),
         (["retry", "--state=lost"], "Unknown state 'lost'. Known states: unfinished"),
         (["retry", "--all", "--database=other"], "is not TENANTQUEUE['DATABASE']"),
         (["explode", "--all"], "invalid choice: 'explode'"),

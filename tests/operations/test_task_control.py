@@ -422,7 +422,7 @@ def test_name_is_refused_when_it_is_none(name) -> None:
 
 
 def test_unknown_name_is_refused_with_what_was_meant() -> None:
-    with pytest.raises(InvalidOption, match=r"did you mean 'tests\.testapp\.tasks\.noop'"):
+    with pytest.raises(InvalidOption, match=r"Did you mean 'tests\.testapp\.tasks\.noop'"):
         pause_task("tests.testapp.tasks.nop")
     with pytest.raises(InvalidOption, match="allow_unknown=True"):
         cap_task("elsewhere", 1)

@@ -9,7 +9,6 @@ from datetime import datetime
 from math import isfinite
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
@@ -64,7 +63,10 @@ class ControlSubcommand(Subcommand):
         tenant = options["tenant"]
         if len(given) != 1 and (given or tenant is None):
             names = ", ".join(f"--{kind}" for kind in self.kinds)
-            raise CommandError(f"say what it is about: give one of {names}", returncode=2)
+            said = f"{' and '.join(f'--{kind}' for kind in given)} are given: " if given else ""
+            raise CommandError(
+                f"{said}say what it is about by one of {names}. Run it once for each", returncode=2
+            )
         kind = next(iter(given), "queue")
         if tenant is not None:
             if kind not in OF_TENANTS:
@@ -208,12 +210,11 @@ class Tune(ControlSubcommand):
         """Write them."""
         using, (kind, given) = jobs_database(options["database"]), self.chosen(options)
         columns = dict(options["columns"])
+        if len(columns) < len(options["columns"]):
+            raise CommandError("a column is given twice: give each once", returncode=2)
         written = [f"{name}={'none' if v is None else v}" for name, v in columns.items()]
         text = " ".join(written)
-        try:
-            done = control.tune(**given, **columns, using=using)
-        except ValidationError as error:
-            raise CommandError(f"{text}: {'; '.join(error.messages)}") from error
+        done = control.tune(**given, **columns, using=using)
         self.tell(kind, done, using, options, changed=text, unchanged=f"had {text} already")
 
 
