@@ -1,4 +1,4 @@
-"""A job of another task, behind the backlog of a paused one in the same queue."""
+"""A job of another task, behind the backlog of a paused one in the same lane of a queue."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from django_tenantqueue.models import TaskControl, TenantQueue
 
 from ..bench import Bench, read_log
 from ..bench_app import tasks
-from ..fill import add_waiting
+from ..fill import PRIORITY, add_waiting
 from ..results import Incorrect, Row, Sample, at_most
 
-LATER = 300
-"""Priority of the job behind: worse than that of the backlog."""
 WITHIN_SECONDS = 1.0
 WITHIN_SECONDS_OF_A_MILLION = 5.0
 PATIENCE_SECONDS = 60.0
@@ -59,7 +57,7 @@ def _behind(bench: Bench, backlog: int, columns: dict[str, Any]) -> Sample:
     with bench.workers() as workers:
         bench.wait_until_idle(workers)
         control.pause(task=tasks.noop_async)
-        tasks.stamp.using(tenant="mixed", priority=LATER).delay(0)
+        tasks.stamp.using(tenant="mixed", priority=PRIORITY).delay(0)
         began = time.monotonic()
         bench.resume()
         while not (lines := read_log(log)):
@@ -68,7 +66,9 @@ def _behind(bench: Bench, backlog: int, columns: dict[str, Any]) -> Sample:
                 raise Incorrect(f"the job has not started: {bench.states()}")
             time.sleep(0.005)
     (line,) = lines
-    others = bench.value("SELECT count(*) FROM tenantqueue_job_history WHERE priority <> %s", LATER)
+    others = bench.value(
+        "SELECT count(*) FROM tenantqueue_job_history WHERE name <> %s", tasks.stamp.name
+    )
     TaskControl.objects.all().delete()
     if others:
         raise Incorrect(f"{others} jobs of a paused task have run")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from .base import array
 from .lists import fetch_in_order
@@ -132,8 +133,7 @@ REASONS = ("paused", "slots", "rate")
 used up."""
 
 
-@dataclass(frozen=True, slots=True)
-class BusyQueue:
+class BusyQueue(NamedTuple):
     """A queue with ready or active jobs.
 
     `executor`: "" where its jobs run in workers. `wait_seconds`: None when no job of it is ready.
@@ -174,7 +174,7 @@ def list_busy_queues(
         "blocked": blocked,
     }
     rows = fetch_in_order(using, "list_busy_queues", params)
-    return [BusyQueue(*row) for row in rows]
+    return list(map(BusyQueue._make, rows))
 
 
 def count_claims_of_workers(

@@ -50,7 +50,10 @@ class Found:
 
 
 _AVOIDED = ("enable_bitmapscan", "enable_seqscan", "enable_sort", "jit")
-_KEPT = "SELECT name, current_setting(name) FROM unnest(%s::text[]) AS name"
+_TURN_OFF = (
+    "SELECT name, current_setting(name), set_config(name, 'off', true) "
+    "FROM unnest(%s::text[]) AS name"
+)
 _SET = "SELECT set_config(name, value, true) FROM unnest(%s::text[], %s::text[]) AS t (name, value)"
 
 
@@ -80,12 +83,13 @@ def plan_without(using: str, avoided: Sequence[str]) -> Iterator[None]:
     if _read_in_order.get() == using and set(avoided) <= set(_AVOIDED):
         yield
         return
+    is_inside = connections[using].in_atomic_block
     with transaction.atomic(using=using), connections[using].cursor() as cursor:
-        cursor.execute(_KEPT, [list(avoided)])
-        names, values = (list(column) for column in zip(*cursor.fetchall(), strict=True))
-        cursor.execute(_SET, [names, ["off"] * len(names)])
+        cursor.execute(_TURN_OFF, [list(avoided)])
+        names, values, _ = (list(column) for column in zip(*cursor.fetchall(), strict=True))
         yield
-        cursor.execute(_SET, [names, values])
+        if is_inside:  # else they are set back at the end of the transaction
+            cursor.execute(_SET, [names, values])
 
 
 Statement = Literal[

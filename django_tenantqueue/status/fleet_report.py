@@ -156,6 +156,11 @@ def read_states(using: str) -> list[tuple[WorkerState, Worker]]:
     return [(state_of(row, row.read_at), row) for row in rows]
 
 
+def states_of(workers: Iterable[Worker], now: datetime) -> list[tuple[WorkerState, Worker]]:
+    """Return the same of rows that have been read: what their heartbeats say of their jobs."""
+    return [(state_of(row, now), row) for row in workers if row.role == Role.WORKER]
+
+
 def need_of(workers: Iterable[tuple[WorkerState, Worker]], queues: Iterable[BusyQueue]) -> Need:
     """Return whether these workers are short for what could start in these queues."""
     startable = [queue for queue in queues if queue.blocked is None]

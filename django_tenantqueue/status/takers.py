@@ -11,6 +11,8 @@ from django.db.models.functions import Now
 from ..models import TenantQueue, Worker
 from ..models.worker import SILENT, Role
 
+Filter = tuple[Sequence[str], Sequence[str], Sequence[str], str]
+
 
 @dataclass(frozen=True, slots=True)
 class Takers:
@@ -19,12 +21,17 @@ class Takers:
     `filters`: (queues, excluded, tenants, executor, which is "" of a worker).
     """
 
-    filters: Sequence[tuple[Sequence[str], Sequence[str], Sequence[str], str]]
+    filters: Sequence[Filter]
 
     @classmethod
     def of(cls, workers: Iterable[Worker]) -> Takers:
         """Return what these workers and dispatchers serve."""
-        return cls([(w.queues, w.exclude_queues, w.tenants, w.executor) for w in workers])
+        return cls.once((w.queues, w.exclude_queues, w.tenants, w.executor) for w in workers)
+
+    @classmethod
+    def once(cls, filters: Iterable[Filter]) -> Takers:
+        """Return what workers with these filters serve; those that several have are kept once."""
+        return cls(list({(tuple(a), tuple(b), tuple(c), own) for a, b, c, own in filters}))
 
     @property
     def take_all(self) -> bool:
@@ -56,7 +63,6 @@ def going_on(using: str) -> QuerySet[Worker]:
 
 
 def read_takers(using: str) -> Takers:
-    """Read which queues the workers serve; filters that several have are kept once."""
+    """Read which queues the workers serve."""
     rows = going_on(using).order_by()
-    filters = rows.values_list("queues", "exclude_queues", "tenants", "executor")
-    return Takers(list({(tuple(a), tuple(b), tuple(c), own) for a, b, c, own in filters}))
+    return Takers.once(rows.values_list("queues", "exclude_queues", "tenants", "executor"))

@@ -10,12 +10,12 @@ from math import ceil
 from ...conf import get_settings
 from ...models.worker import THREADS
 from ...queries.control import QueueLoad
-from ...queries.fleet import REASONS, BusyQueue, JobCounts, list_held
+from ...queries.fleet import REASONS, BusyQueue, JobCounts
 from ...queries.lists import read_in_order
 from ...status.busy_queues import walk_busy
 from ...status.conditions import Look, conditions, problems
-from ...status.display_limits import LISTED, TOTAL_COUNTED_TO, VISITED
-from ...status.fleet_report import Need, need_of, read_states
+from ...status.display_limits import LISTED, TOTAL_COUNTED_TO
+from ...status.fleet_report import Need, need_of, states_of
 from ...status.held import oldest_of_gates
 from ...status.queue_loads import loads, sum_of_slots
 from ...status.workers import WorkerState
@@ -65,16 +65,15 @@ class Metrics:
 def read_metrics(using: str) -> Metrics:
     """Read all that a scrape shows."""
     with read_in_order(using):
-        states = read_states(using)
         busy = walk_busy(using, listed=LISTED, blocked=TOTAL_COUNTED_TO)
-        held = list_held(using, listed=1, visits=VISITED, most=1)
         found = loads(using, [queue.id for queue in busy.queues[:LISTED]])
         look = Look(using, busy=busy)
         holding = {p.code for p in problems(look)}
+        states = states_of(look.workers, look.now)
     by_state = Counter(state for state, _ in states)
     return Metrics(
         counts=look.counts,
-        held_wait_seconds=oldest_of_gates(held),
+        held_wait_seconds=oldest_of_gates(look.held),
         blocked={r: [q for q in busy.queues if q.blocked == r] for r in REASONS},
         need=need_of(states, busy.queues),
         workers={state: by_state[state] for state in WorkerState},

@@ -43,13 +43,15 @@ def problems(look: Look) -> list[Problem]:
 
 
 def _problems(look: Look) -> Iterator[Problem]:
+    of_apps = []
     for condition in conditions():
         if condition.find is None or (look.tenants is not None and not condition.of_tenants):
             continue
         if _OF_CORE.get(condition.code) is condition:
             yield from _found(condition, look)
         else:
-            yield from _found_by_app(condition, look)
+            of_apps.append(condition)
+    yield from _found_by_apps(of_apps, look)
 
 
 def _found(condition: Condition, look: Look) -> Iterator[Problem]:
@@ -64,6 +66,15 @@ def _found(condition: Condition, look: Look) -> Iterator[Problem]:
             str(condition.remedy) if condition.remedy else "",
             values.get("task", ""),
         )
+
+
+def _found_by_apps(of_apps: Sequence[Condition], look: Look) -> list[Problem]:
+    """Return the same of apps: all at once, or each alone when one of them fails."""
+    try:
+        with undone_alone(look.using):
+            return [problem for condition in of_apps for problem in _found(condition, look)]
+    except Exception:  # noqa: BLE001 - the error is met again below, and told
+        return [problem for condition in of_apps for problem in _found_by_app(condition, look)]
 
 
 def _found_by_app(condition: Condition, look: Look) -> list[Problem]:

@@ -70,10 +70,12 @@ def untaken(look: Look) -> Values:
     """Queues have ready jobs which no worker takes."""
     if look.tenants is None and (not _alive(look) or _all_leave(look)):
         return iter(())  # no_worker() and workers_leave() say so
+    take_all = look.takers.take_all
     return names(
         full_name(queue.tenant, queue.name)
         for queue in look.ready
-        if not look.takers.take(queue.tenant, queue.name, queue.executor)
+        if (queue.executor or not take_all)
+        and not look.takers.take(queue.tenant, queue.name, queue.executor)
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import astuple
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -122,12 +123,17 @@ class Look:
     @cached_property
     def lines(self) -> list[StuckLine]:
         """Lines of held jobs that move no more, of all tenants."""
-        return queries.list_stuck_lines(self.using, most=VISITED)
+        return queries.list_stuck_lines(self.using, most=VISITED) if self._may_hold else []
 
     @cached_property
     def held(self) -> list[HeldJobs]:
         """What gates hold, the longest waits."""
-        return read_held(self.using)
+        return read_held(self.using) if self._may_hold else []
+
+    @property
+    def _may_hold(self) -> bool:
+        """Whether gates hold jobs, as far as the counts tell."""
+        return self.tenants is not None or any(astuple(self.counts.held))
 
     @cached_property
     def busy(self) -> Busy:
@@ -144,7 +150,10 @@ class Look:
     @cached_property
     def takers(self) -> Takers:
         """The queues that workers serve."""
-        return read_takers(self.using)
+        if self.tenants is not None:
+            return read_takers(self.using)
+        going_on = [row for state, row in self.states if state not in LEAVING_OR_SILENT]
+        return Takers.of(row for row in going_on if row.role != Role.RUNNER)
 
     @cached_property
     def unknown(self) -> list[UnknownJobs]:
@@ -170,12 +179,10 @@ class Look:
     @cached_property
     def unserved(self) -> list[tuple[str | None, str]]:
         """Queues without ready jobs that no worker takes, while workers run; tenant None: any."""
-        going_on = [row for state, row in self.states if state not in LEAVING_OR_SILENT]
-        if not going_on:
+        if all(state in LEAVING_OR_SILENT for state, _ in self.states):
             return []
-        takers = Takers.of(row for row in going_on if row.role != Role.RUNNER)
         ready = {(queue.tenant, queue.name) for queue in self.ready}
-        found = untaken_queues(self.using, takers, most=VISITED)
+        found = untaken_queues(self.using, self.takers, most=VISITED)
         return [queue for queue in found if queue not in ready]
 
     @cached_property
