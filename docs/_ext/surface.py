@@ -122,6 +122,12 @@ def definitions(module: str, body: list[ast.stmt]) -> dict[str, Found]:
     return found
 
 
+@cache
+def defined_in(module: str) -> dict[str, Found]:
+    """Return what a module of the package defines, private names included."""
+    return definitions(module, tree_of(module)[1].body)
+
+
 def _text(node: ast.stmt | None) -> str:
     """Return the string that a statement is, as those below fields are."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -139,6 +145,7 @@ def _says_see(doc: str) -> str:
     return said[1] if said else ""
 
 
+@cache
 def imported(module: str, name: str) -> str:
     """Return the module of the package from which another one imports a name; "" for none."""
     path, tree = tree_of(module)
@@ -155,15 +162,15 @@ def imported(module: str, name: str) -> str:
 
 def definition(module: str, name: str) -> Found:
     """Return where a name of a module is defined. Raises LookupError."""
-    own = definitions(module, tree_of(module)[1].body)
-    if name in own:
-        return own[name]
+    if name in defined_in(module):
+        return defined_in(module)[name]
     if source := imported(module, name):
         return definition(source, name)
-    folder = tree_of(module)[0].parent
-    for path in sorted(folder.glob("*.py")):  # of a package that imports late
-        if name in (own := definitions(module_of(path), ast.parse(path.read_text()).body)):
-            return own[name]
+    path, _ = tree_of(module)
+    if path.name == "__init__.py":  # which may import late
+        for each in sorted(path.parent.glob("*.py")):
+            if name in defined_in(module_of(each)):
+                return defined_in(module_of(each))[name]
     raise LookupError(f"{module} does not define {name}")
 
 
@@ -173,7 +180,7 @@ def exported(module: str) -> list[str]:
     for node in tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return list(ast.literal_eval(node.value))
-    own = definitions(module, tree.body).values()
+    own = defined_in(module).values()
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     return [each.name for each in own if isinstance(each.node, kinds) and is_public(each.name)]
 
@@ -502,7 +509,15 @@ class Surface:
         }
         pages = ("reference/exceptions.md", tasks, models)
         yield Table("`django_tenantqueue`", "", self.rows(named.values(), pages))
-        for name in ("Task", "BoundTask", "TaskHooks", "RunningJob", "Group", "Delayable", "Unique"):
+        for name in (
+            "Task",
+            "BoundTask",
+            "TaskHooks",
+            "RunningJob",
+            "Group",
+            "Delayable",
+            "Unique",
+        ):
             yield from self.of_class(named[name], [tasks])
         for name in ("Cron", "Every"):
             yield from self.of_class(named[name], [tasks], under="task")
@@ -525,7 +540,6 @@ class Surface:
             pages = ["reference/tasks.md"]
             yield from self.of_class(kind, pages, under=under, title=title, own=True)
 
-
     def control(self) -> Iterator[Table]:
         """What operators and programs do: verbs, reports, makers of apps."""
         page = ["reference/control.md"]
@@ -547,12 +561,8 @@ class Surface:
         from from_code import installed_apps
 
         page = ["reference/models.md"]
-        names = installed_apps()
-        kinds = [
-            kind
-            for config in sorted(apps.get_app_configs(), key=lambda each: names.index(each.name))
-            for kind in config.get_models(include_auto_created=True)
-        ]
+        configs = {each.name: each for each in apps.get_app_configs()}
+        kinds = [kind for name in installed_apps() for kind in configs[name].get_models()]
         rows, tables = [], []
         for kind in kinds:
             found = definition(kind.__module__, kind.__name__)
@@ -605,7 +615,9 @@ class Surface:
             row = self.row(each.key, page, each.text, under=each.table)
             parts.setdefault(each.group, []).append(row)
         for group, rows in parts.items():
-            yield Table("### " + (f'`TENANTQUEUE["{group}"]`' if group else "`TENANTQUEUE`"), "", rows)
+            yield Table(
+                "### " + (f'`TENANTQUEUE["{group}"]`' if group else "`TENANTQUEUE`"), "", rows
+            )
 
     def commands(self) -> Iterator[Table]:
         """Commands with their options, and the variables that set options."""
@@ -662,13 +674,13 @@ class Surface:
         for module, rows in parts.items():
             yield Table(f"### `{module}`", "", rows)
         stored = f"{PACKAGE.name}.stored_error"
-        names = [each for each in definitions(stored, tree_of(stored)[1].body) if each.isupper()]
+        names = [each for each in defined_in(stored) if each.isupper()]
         yield replace(self.module(stored, page, names), title=f"### `{stored}`")
 
     def signals(self) -> Iterator[Table]:
         """Signals."""
         module = f"{PACKAGE.name}.signals"
-        own = definitions(module, tree_of(module)[1].body).values()
+        own = defined_in(module).values()
         names = [each.name for each in own if each.value.startswith("TaskSignal(")]
         yield self.module(module, ["reference/signals.md"], names)
 
@@ -681,7 +693,7 @@ class Surface:
         yield Table(f"`{module}`", "", self.rows(named, page))
         for each in named:
             rows = self.rows(members(each).values(), page)
-            yield Table(f"### `{each.name}`", "", [row for row in rows if row.text])
+            yield Table(f"### `features.{each.name}`", "", [row for row in rows if row.text])
 
     def checks(self) -> Iterator[Table]:
         """System checks."""
@@ -689,8 +701,8 @@ class Surface:
             {
                 ast.literal_eval(keyword.value)
                 for path in PACKAGE.rglob("*.py")
-                if "django.core.checks" in (source := path.read_text())
-                for node in ast.walk(ast.parse(source))
+                if "django.core.checks" in path.read_text()
+                for node in ast.walk(tree_of(module_of(path))[1])
                 if isinstance(node, ast.Call)
                 for keyword in node.keywords
                 if keyword.arg == "id" and isinstance(keyword.value, ast.Constant)
@@ -706,7 +718,7 @@ class Surface:
         text = "".join(line.text for line in self.pages.read(page[0]))
         for library in dict.fromkeys(re.findall(r"\{% load (\w+) %\}", text)):
             module = f"{PACKAGE.name}.templatetags.{library}"
-            own = definitions(module, tree_of(module)[1].body).values()
+            own = defined_in(module).values()
             rows = self.rows(
                 [each for each in own if any("register." in d for d in each.decorators)], page
             )
@@ -717,7 +729,7 @@ class Surface:
         page = ["reference/testing.md"]
         yield self.module(f"{PACKAGE.name}.testing", page)
         module = f"{PACKAGE.name}.pytest_plugin"
-        own = definitions(module, tree_of(module)[1].body).values()
+        own = defined_in(module).values()
         rows = [
             self.row(each.name, page, each.doc, under="Fixtures for pytest")
             for each in own
@@ -770,7 +782,6 @@ class Surface:
                 rows.append(self.row(request[1], [page], cell=0, under=line.titles[-1]))
         yield Table(f"### `{PACKAGE.name}.contrib.api.urls`", "By their requests.", rows)
 
-
     def others(self) -> Iterator[Table]:
         """Names that pages import, or give as dotted paths, and that stand in no other table."""
         rows: dict[str, Row] = {}
@@ -791,13 +802,15 @@ class Surface:
                 if (each.module, name) in self.listed:
                     continue
                 self.listed.add((each.module, name))
-                beside = definitions(each.module, tree_of(each.module)[1].body)
+                beside, before = defined_in(each.module), path.removesuffix(name)
                 rows[path] = self.row(
-                    path.removesuffix(name) + each.label,
+                    before + each.label,
                     [page],
                     each.doc,
                     name=name,
-                    twins=[twin for twin, other in beside.items() if other.twin_of == name],
+                    twins=[
+                        before + twin for twin, other in beside.items() if other.twin_of == name
+                    ],
                     default=self.pages.read(page)[0].link,
                 )
                 if isinstance(each.node, ast.ClassDef):
@@ -819,18 +832,20 @@ def named_in(text: str) -> list[str]:
 def attributes(found: Found) -> list[str]:
     """Return the attributes that an exception sets, in backquotes."""
     source = ast.unparse(found.node) if found.node else ""
-    return [f"`{name}`" for name in dict.fromkeys(re.findall(r"self\.([a-z]\w*)(?:: .+)? =", source))]
+    return [
+        f"`{name}`" for name in dict.fromkeys(re.findall(r"self\.([a-z]\w*)(?:: .+)? =", source))
+    ]
 
 
 def exceptions() -> list[Found]:
     """Return the exceptions of the package, by the names of their bases."""
     known, found = {"TenantQueueError"}, dict[str, Found]()
     files = sorted(PACKAGE.rglob("*.py"), key=lambda path: ("contrib" in path.parts, path))
-    bodies = [(module_of(path), ast.parse(path.read_text()).body) for path in files]
+    modules = [module_of(path) for path in files if "migrations" not in path.parts]
     while True:
         before = len(found)
-        for module, body in bodies:
-            for each in definitions(module, body).values():
+        for module in modules:
+            for each in defined_in(module).values():
                 if isinstance(each.node, ast.ClassDef) and is_public(each.name):
                     bases = {ast.unparse(base).rpartition(".")[2] for base in each.node.bases}
                     if each.name == "TenantQueueError" or bases & known:
