@@ -8,6 +8,8 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections.abc import Iterable
+from dataclasses import fields
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -18,10 +20,14 @@ from django.utils.module_loading import import_string
 
 import django_tenantqueue
 from django_tenantqueue import control, exceptions, features, reports, signals, tasks, testing
+from django_tenantqueue.calls.options import NAMES, OF_TASKS
 from django_tenantqueue.calls.task_hooks import TaskHooks
+from django_tenantqueue.calls.unique import Unique
 from django_tenantqueue.execution.current_job import RunningJob
+from django_tenantqueue.groups import DEFAULTS
 from django_tenantqueue.models import ConcurrentJobMonitor, Job, TenantQueue
 from django_tenantqueue.models.job_query import JobQuerySet
+from django_tenantqueue.states import Priority, State
 from tests.test_docs import DOCS, MAKERS, from_code, public, snippets
 
 NEEDS = "alerts api celery fireworq http prometheus retention routing schedules"
@@ -171,6 +177,22 @@ def test_page_has_each_model_with_its_columns() -> None:
                 owner, _, method = name.rpartition("objects.")
                 where = kind._default_manager if method != name or owner else kind
                 assert hasattr(where, method), f"{kind.__name__}.{name}"
+
+
+@pytest.mark.parametrize(
+    ("title", "names"),
+    [
+        ("JobOptions", NAMES),
+        ("TaskOptions", OF_TASKS),
+        ("GroupOptions", DEFAULTS),
+        ("Unique", [field.name for field in fields(Unique)]),
+        ("Result", control.Result._fields),
+        ("State", State.__members__),
+        ("Priority", public(Priority)),
+    ],
+)
+def test_page_has_each_option_and_value(title: str, names: Iterable[str]) -> None:
+    assert set(names) - named(title) == set()
 
 
 def test_page_has_each_setting() -> None:
