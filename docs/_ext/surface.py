@@ -23,6 +23,7 @@ from source_names import (
     definitions,
     exceptions,
     exported,
+    is_public,
     is_typed_dict,
     members,
     module_of,
@@ -400,7 +401,12 @@ class Surface:
             module = f"{PACKAGE.name}.templatetags.{library}"
             own = defined_in(module).values()
             rows = self.rows(
-                [each for each in own if any("register." in d for d in each.decorators)], page
+                [
+                    each
+                    for each in own
+                    if is_public(each.name) and "register." in str(each.decorators)
+                ],
+                page,
             )
             yield Table("Template tags and filters", f"After `{{% load {library} %}}`.", rows)
 
