@@ -42,9 +42,13 @@ class TaskSignal(Signal):
 
 
 job_enqueued = TaskSignal()
+"""Sent after the job's row was inserted, in the caller's transaction."""
 job_started = TaskSignal()
+"""Sent before each run."""
 job_finished = TaskSignal()
+"""Sent after a run with a final state, before that is stored."""
 job_retried = TaskSignal()
+"""Sent after a failed attempt that another one follows."""
 
 _CONTEXT = "a class of the setting CONTEXT, which carries a value to the run"
 _FINISHED = "job_finished of django_tenantqueue.signals, with state"

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class State(TextChoices):
-    """Where a job stands. The first five are unfinished, the last three final."""
+    """The states of a job. The first five are unfinished, the last three final."""
 
     SCHEDULED = "scheduled", _("scheduled")
     HELD = "held", _("held")

@@ -14,10 +14,9 @@ from .text import clean_text
 WORKER_DIED = "django_tenantqueue.exceptions.WorkerDied"
 """The `class` of the error when the worker process died during the run."""
 HARD_TIME_LIMIT_EXCEEDED = "django_tenantqueue.exceptions.HardTimeLimitExceeded"
-"""The same when it was killed because a run exceeded its hard time limit."""
+"""The `class` when the process was killed because a run exceeded its hard time limit."""
 MEMORY_LIMIT_EXCEEDED = "django_tenantqueue.exceptions.MemoryLimitExceeded"
-"""The same when it was killed because it used too much memory: of the jobs that may be the reason.
-"""
+"""The `class` when it was killed for its memory, in the jobs that may be the reason."""
 
 
 def stored_error(

@@ -463,7 +463,9 @@ class Delayable(DelayableMark):
     """
 
     delay = _DelayDescriptor()
+    """A stand-in whose methods are enqueued, with options if it is called. See delayed()."""
     adelay = _AsyncDelayDescriptor()
+    """See delay."""
 
 
 def _only_options(what: str, form: str) -> InvalidArgument:

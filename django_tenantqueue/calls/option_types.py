@@ -68,11 +68,20 @@ class GroupOptions(TypedDict, total=False):
     """Options of a group: those of its monitor."""
 
     name: str | None
+    """The name of the monitor; default: that of the first task."""
     tenant: str | None
+    """The tenant of the jobs; default: the current one."""
     queue: str | None
+    """The queue of jobs whose calls name none."""
     priority: int | None
+    """The priority of the jobs."""
     session: str | int | None
+    """The session in which the group takes a turn, as one."""
     created_by: str | None
+    """The person or system that requested the jobs."""
     parallel: int | None
+    """The maximum number of its jobs that are ready or run at once; default 1,000."""
     interval: Seconds | None
+    """The time between two jobs that become ready; default 0."""
     stop_after_failures: int | None
+    """Start no more jobs after this many have failed; default: never."""

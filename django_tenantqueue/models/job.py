@@ -96,6 +96,7 @@ class Job(models.Model):
         _("priority"), default=Priority.DEFAULT, help_text=_("A lower number runs first.")
     )
     State = State
+    """The states by their names, as in `Job.State.ERROR`."""
     state = StateField(_("state"), max_length=10, choices=State.choices)
     final = models.BooleanField(default=False, editable=False)
     is_async = models.BooleanField(_("coroutine"), default=False)

@@ -27,7 +27,7 @@ _actor: ContextVar[Actor | None] = ContextVar("tenantqueue_actor", default=None)
 
 @contextmanager
 def acting_as(name: str, source: str = Change.Source.CODE) -> Iterator[None]:
-    """Name the one who makes the changes inside the block, in the list of changes.
+    """Record the changes inside the block in this name, in the list of changes.
 
     `name` is a user's name, or anything else that tells operators whom to ask. `source` is where
     the change comes from: "admin", "command", "api" or "code". It follows coroutines, but not

@@ -27,6 +27,7 @@ from django.utils.module_loading import import_string
 from house_diagram import draw_house
 from http_operations import operations_tables
 from state_diagram import draw_states
+from surface import surface_page
 
 import django_tenantqueue
 from django_tenantqueue.queries.base import statement_files
@@ -595,6 +596,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "metrics": metrics_table,
     "http-operations": operations_tables,
     "server-commands": server_commands,
+    "surface": lambda: surface_page(expand),
 }
 
 

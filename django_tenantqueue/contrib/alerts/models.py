@@ -27,7 +27,7 @@ check_installed(__name__)
 
 
 class AlertRule(models.Model):
-    """When to tell whom that something is wrong. The leader's maintenance checks it."""
+    """What is watched, and who gets the messages about it. The leader's maintenance checks it."""
 
     class Format(models.TextChoices):
         """What is posted to a webhook."""

@@ -81,7 +81,7 @@ class ScheduleQuerySet(models.QuerySet["Schedule"]):
 
 
 class Schedule(models.Model):
-    """When to enqueue which job. The leader's maintenance enqueues it at each tick, once.
+    """A job that is enqueued at its times. The leader's maintenance enqueues it at each tick, once.
 
     `tick_at` is the next tick, and `next_at` the moment at which maintenance looks at it: later by
     the jitter, or by the pause after a failure. Both are null when no tick comes any more.

@@ -240,12 +240,19 @@ class _Declared:
     """What `@task(schedule=…)` may say besides the times."""
 
     time_zone: str = ""
+    """The time zone of its times; "" is the project's."""
     args: tuple[Any, ...] = ()
+    """Positional arguments of its jobs, with placeholders."""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    """Keyword arguments of its jobs, with placeholders."""
     tenant: str = ""
+    """The tenant of its jobs; "" is none."""
     jitter: float = 0.0
+    """The longest random delay after a tick, in seconds."""
     catch_up: Literal["skip", "once", "all"] = "skip"
+    """What happens to missed ticks."""
     overlap: Literal["allow", "skip"] = "allow"
+    """What happens at a tick while the last job has not ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +260,7 @@ class Cron(_Declared):
     """Ticks by a cron expression: `Cron("30 3 * * mon-fri", time_zone="Europe/Berlin")`."""
 
     expression: str
+    """Five fields: minute, hour, day of the month, month, day of the week."""
 
     kind = CRON
 
@@ -274,9 +282,13 @@ class Every(_Declared):
 
     _: KW_ONLY  # Every(300) would be 300 days
     days: float = 0
+    """Days from one tick to the next, to which the other units are added."""
     hours: float = 0
+    """Hours from one tick to the next."""
     minutes: float = 0
+    """Minutes from one tick to the next."""
     seconds: float = 0
+    """Seconds from one tick to the next."""
 
     kind = INTERVAL
 
