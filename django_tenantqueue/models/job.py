@@ -139,7 +139,7 @@ class Job(models.Model):
     )
     held_by = models.TextField(_("held by"), null=True)
     session_key = models.TextField(_("session"), null=True)
-    user_key = models.TextField(_("user"), null=True)
+    limit_user = models.TextField(_("user limit"), null=True)
     monitor_id = models.BigIntegerField(_("monitor"), null=True)
     exclusive_key = models.TextField(_("exclusive key"), null=True)
     unique_key = models.TextField(_("unique key"), null=True)

@@ -26,12 +26,12 @@ KINDS = {
     "queue": "the queue of this name, of --tenant or of every tenant",
     "task": "the task of this name",
     "session": "the session of this key, of --tenant or of every tenant",
-    "user": "the user of this key, of --tenant or of every tenant",
+    "limit_user": "the user limit of this key, of --tenant or of every tenant",
     "monitor": "the monitor of this number",
     "job": "the waiting job of this number",
 }
 """Options that name one thing, as the keywords of control do."""
-OF_TENANTS = ("queue", "session", "user")
+OF_TENANTS = ("queue", "session", "limit_user")
 NUMBERED = ("monitor", "job")
 SELECTING = {*KINDS, "tenant", "allow_unknown", "using"}
 """Keywords of control.tune() that are no columns."""
@@ -40,7 +40,7 @@ SELECTING = {*KINDS, "tenant", "allow_unknown", "using"}
 class ControlSubcommand(Subcommand):
     """A verb of django_tenantqueue.control, and a line for each row that it was about."""
 
-    kinds: tuple[str, ...] = ("queue", "task", "session", "user", "monitor")
+    kinds: tuple[str, ...] = ("queue", "task", "session", "limit_user", "monitor")
     """Options that choose the rows. Exactly one is required, or `--tenant` alone."""
 
     def add_kinds(self, parser: argparse.ArgumentParser, *, makes: bool) -> None:
@@ -49,7 +49,7 @@ class ControlSubcommand(Subcommand):
             if kind in NUMBERED:
                 parser.add_argument(f"--{kind}", type=row_number, metavar="ID", help=KINDS[kind])
             else:
-                parser.add_argument(f"--{kind}", help=KINDS[kind])
+                parser.add_argument(f"--{kind.replace('_', '-')}", help=KINDS[kind])
         parser.add_argument("--tenant", help="exact tenant; alone: all its queues")
         if makes:
             parser.add_argument(
@@ -63,13 +63,14 @@ class ControlSubcommand(Subcommand):
         given = {kind: options[kind] for kind in self.kinds if options[kind] is not None}
         tenant = options["tenant"]
         if len(given) != 1 and (given or tenant is None):
-            names = ", ".join(f"--{kind}" for kind in self.kinds)
+            names = ", ".join(f"--{kind.replace('_', '-')}" for kind in self.kinds)
             raise CommandError(f"say what it is about: give one of {names}", returncode=2)
         kind = next(iter(given), "queue")
         if tenant is not None:
             if kind not in OF_TENANTS:
                 raise CommandError(
-                    f"--tenant belongs to --queue, --session or --user. A {kind} is chosen alone",
+                    f"--tenant belongs to --queue, --session or --limit-user. A {kind} is chosen "
+                    "alone",
                     returncode=2,
                 )
             given["tenant"] = tenant
@@ -118,7 +119,7 @@ def _labels(kind: str, ids: Iterable[int], using: str) -> dict[int, str]:
 class Pause(ControlSubcommand):
     """Pauses what its options name."""
 
-    help = "Start no more jobs of a queue, task, session, user or monitor."
+    help = "Start no more jobs of a queue, task, session, user limit or monitor."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
@@ -190,7 +191,7 @@ class Retry(Cancel):
 class Tune(ControlSubcommand):
     """Writes columns of what its options name."""
 
-    help = "Write columns of a queue, task, session, user, monitor or waiting job."
+    help = "Write columns of a queue, task, session, user limit, monitor or waiting job."
     kinds = tuple(KINDS)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
