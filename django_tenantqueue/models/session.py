@@ -23,7 +23,7 @@ class SessionQuerySet(models.QuerySet["Session"]):
         """Sessions proper: one job at a time."""
         return self.filter(kind=Session.Kind.SERIAL)
 
-    def users(self) -> Self:
+    def user_limits(self) -> Self:
         """User limits."""
         return self.filter(kind=Session.Kind.LIMIT_USER)
 
