@@ -433,7 +433,7 @@ def test_users_are_found_and_made_by_key() -> None:
     assert control.pause(limit_user=7, tenant="acme").changed == [row.pk]
     assert control.resume(limit_user=["7"]).changed == [row.pk]
     assert control.tune(limit_user="8", tenant="acme", num_slots=1).changed
-    assert Session.objects.users().count() == 3
+    assert Session.objects.user_limits().count() == 3
     with pytest.raises(ValidationError):
         control.limit_user("acme", 7, -1)
 

@@ -80,7 +80,7 @@ def _held(load: SessionLoad, job: SafeString) -> SafeString:
         case "exclusive":
             return format_html(gettext("job {} is next; another with its unique key runs"), job)
         case _:
-            return format_html(gettext("job {} is next; its task is paused or capped"), job)
+            return format_html(gettext("job {} is next; its task is paused or limited"), job)
 
 
 def _monitor_link(monitor_id: int | None) -> SafeString:

@@ -1144,7 +1144,7 @@ class Migration(PostgresMigration):
                         (
                             "task_at",
                             models.DateTimeField(
-                                help_text="When it got a slot of its task, if that is capped.",
+                                help_text="When it got a slot of its task, if that is limited.",
                                 null=True,
                                 verbose_name="let through by its task",
                             ),

@@ -135,7 +135,7 @@ class Job(models.Model):
     task_at = models.DateTimeField(
         _("let through by its task"),
         null=True,
-        help_text=_("When it got a slot of its task, if that is capped."),
+        help_text=_("When it got a slot of its task, if that is limited."),
     )
     held_by = models.TextField(_("held by"), null=True)
     session_key = models.TextField(_("session"), null=True)

@@ -84,7 +84,7 @@ def _capped_task() -> str:
     control.tune(task=tasks.knock_on, num_slots=1)
     for airline in ("US", "WN", "FL"):
         _fill(8, tasks.knock_on, tenant=airline, hours=168, everyone=True)
-    return "Task knock_on is capped: one at a time, for all airlines."
+    return "Task knock_on is limited: one at a time, for all airlines."
 
 
 def _user_with_cap() -> str:

@@ -152,7 +152,10 @@ def test_page_of_a_job_whose_session_has_no_row_yet_says_where_it_stands(
     ("columns", "told"),
     [
         ({"paused": True}, "Its task is paused."),
-        ({"num_slots": 1}, "Its task has reached its cap: 1 job may run at once, of all tenants."),
+        (
+            {"num_slots": 1},
+            "Its task has reached its limit: 1 job may run at once, of all tenants.",
+        ),
     ],
 )
 def test_page_links_what_holds_a_job_of_a_controlled_task(

@@ -321,7 +321,7 @@ def backoff() -> Work:
         (user_without_slots, "user_without_slots", "Its user may run 0 jobs at once.", 2),
         (exclusive_key, "exclusive_held", "has the same exclusive key and runs first.", 2),
         (paused_task, "task_paused", "Its task is paused.", 3),
-        (capped_task, "task_full", "Its task has reached its cap: 1 job may run at once", 3),
+        (capped_task, "task_full", "Its task has reached its limit: 1 job may run at once", 3),
         (task_without_slots, "task_without_slots", "Its task may run 0 jobs at once.", 3),
         (backoff, "backoff", "They have failed and wait for another attempt (job #", 2),
     ],

@@ -90,7 +90,7 @@ class Submission(Input):
     session: Name | None = None
     """Jobs of one session run one after another."""
     limit_user: Name | None = None
-    """Whose cap counts."""
+    """Whose limit counts."""
     labels: Annotated[list[str], Field(max_length=100)] | None = None
     max_attempts: Annotated[Whole, Field(ge=1, le=32767)] | None = None
     timeout_seconds: Annotated[Number, Field(gt=0, lt=1e9)] | None = None
