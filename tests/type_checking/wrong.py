@@ -1,5 +1,5 @@
 # pyright: strict
-"""Thirteen planted errors, each in a line that says so. Only checkers read this."""
+"""Fourteen planted errors, each in a line that says so. Only checkers read this."""
 
 from __future__ import annotations
 
