@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .calls.call import Call
     from .calls.option_types import JobOptions, TaskOptions
+    from .calls.serial import Serial
     from .calls.task_hooks import TaskHooks
     from .calls.tenant import get_tenant, use_tenant
     from .calls.unique import Unique
@@ -49,6 +50,7 @@ _HOMES = {
     "Call": "calls.call",
     "JobOptions": "calls.option_types",
     "TaskOptions": "calls.option_types",
+    "Serial": "calls.serial",
     "TaskHooks": "calls.task_hooks",
     "Unique": "calls.unique",
     "get_tenant": "calls.tenant",
@@ -77,6 +79,7 @@ __all__ = [
     "Priority",
     "Retry",
     "RunningJob",
+    "Serial",
     "State",
     "Task",
     "TaskHooks",

@@ -1,4 +1,4 @@
-"""What operators and code change: jobs, queues, tasks, sessions, users, monitors, workers.
+"""What operators and code change: jobs, queues, tasks, sessions, user limits, workers and more.
 
 One verb each. What it acts on comes first, a row, a queryset, an id, or several of these; or
 keywords say it: `pause(queue="mail", tenant="acme")`. Each call leaves an entry in the list of
@@ -52,7 +52,7 @@ from .stored_error import class_name
 
 LIMIT = failures.MOST
 """Jobs that one call for a task's failures changes at most."""
-SELECTORS = ("job", "queue", "task", "session", "user", "monitor")
+SELECTORS = ("job", "queue", "task", "session", "limit_user", "monitor")
 """Keywords of tune() that select rows."""
 
 
@@ -298,19 +298,26 @@ def pause(
     queue: Names = NOT_GIVEN,
     task: Tasks = NOT_GIVEN,
     session: Names = NOT_GIVEN,
-    user: Names = NOT_GIVEN,
+    limit_user: Names = NOT_GIVEN,
     monitor: Rows = NOT_GIVEN,
     tenant: str | None = None,
     allow_unknown: bool = False,
     using: str | None = None,
 ) -> Result:
-    """Start no more jobs of queues, tasks, sessions, users, monitors; or of rows of apps.
+    """Start no more jobs of queues, tasks, sessions, user limits, monitors; or of rows of apps.
 
-    Running jobs continue. `tenant` with the name of a queue, session or user: that tenant's; alone:
-    all queues of the tenant. Names without `tenant` are those of every tenant. `allow_unknown`: a
-    task of that name need not be known here. Raises UnknownQueue, InvalidOption.
+    Running jobs continue. `tenant` with the name of a queue, session or user limit: that tenant's;
+    alone: all queues of the tenant. Names without `tenant` are those of every tenant.
+    `allow_unknown`: a task of that name need not be known here. Raises UnknownQueue,
+    InvalidOption.
     """
-    kinds = {"queue": queue, "task": task, "session": session, "user": user, "monitor": monitor}
+    kinds = {
+        "queue": queue,
+        "task": task,
+        "session": session,
+        "limit_user": limit_user,
+        "monitor": monitor,
+    }
     given = {"tenant": tenant, "makes": True, "allow_unknown": allow_unknown}
     return _switch("pause", target, using, **given, **kinds)
 
@@ -322,16 +329,23 @@ def resume(
     queue: Names = NOT_GIVEN,
     task: Tasks = NOT_GIVEN,
     session: Names = NOT_GIVEN,
-    user: Names = NOT_GIVEN,
+    limit_user: Names = NOT_GIVEN,
     monitor: Rows = NOT_GIVEN,
     tenant: str | None = None,
     using: str | None = None,
 ) -> Result:
     """Start jobs again of what was paused, and of sessions that have halted.
 
-    See pause(). A task, session or user without a row was not paused, and is not in the result.
+    See pause(). A task, session or user limit without a row was not paused, and is not in the
+    result.
     """
-    kinds = {"queue": queue, "task": task, "session": session, "user": user, "monitor": monitor}
+    kinds = {
+        "queue": queue,
+        "task": task,
+        "session": session,
+        "limit_user": limit_user,
+        "monitor": monitor,
+    }
     return _switch("resume", target, using, tenant=tenant, **kinds)
 
 
@@ -363,10 +377,10 @@ def reopen(
 
 
 def tune(target: Tasks = NOT_GIVEN, /, *, using: str | None = None, **given: Any) -> Result:
-    """Write columns of jobs, queues, tasks, sessions, users, monitors, or rows of apps.
+    """Write columns of jobs, queues, tasks, sessions, user limits, monitors, or rows of apps.
 
     With rows in front, all keywords are columns: `tune(queue, num_slots=5)`. Without, `job`,
-    `queue`, `task`, `session`, `user`, `monitor`, `tenant` and `allow_unknown` select rows as
+    `queue`, `task`, `session`, `limit_user`, `monitor`, `tenant` and `allow_unknown` select rows as
     pause() does, and the others are columns: `tune(queue="mail", num_slots=5)`. Only the named
     columns are written; None removes a limit.
 
@@ -377,7 +391,7 @@ def tune(target: Tasks = NOT_GIVEN, /, *, using: str | None = None, **given: Any
       `paused`, `retired` |
     | tasks | `num_slots`, `max_per_second`, `burst`, `paused` |
     | sessions | `on_wait`, `on_failure`, `paused` |
-    | users | `num_slots`, `paused` |
+    | user limits | `num_slots`, `paused` |
     | monitors | `parallel`, `interval`, `priority`, `stop_after_failures`, `paused` |
 
     Raises InvalidOption for another column, Django's ValidationError for a bad value.
@@ -403,16 +417,17 @@ def make_queue(tenant: str, name: str, *, using: str | None = None, **columns: A
 
 
 def limit_user(
-    tenant: str, user: str | int | None, num_slots: int | None, *, using: str | None = None
+    tenant: str, limit_user: str | int | None, num_slots: int | None, *, using: str | None = None
 ) -> Session:
     """Let at most `num_slots` jobs of a user run at once; return the row of the limit.
 
-    `user`: as in `.using(user=…)`. None: each user of the tenant who has no limit of their own.
+    `limit_user`: as in `.using(limit_user=…)`. None: each user of the tenant who has no limit of
+    their own.
     `num_slots`: None removes the user's own limit. Raises InvalidOption, Django's ValidationError.
     """
-    key = EVERYBODY if user is None else read_gate("user", user)
+    key = EVERYBODY if limit_user is None else read_gate("limit_user", limit_user)
     check_tenant("tenant", tenant)
-    return sessions.make_user_cap(tenant, key, num_slots=num_slots, using=using)
+    return sessions.make_user_limit(tenant, key, num_slots=num_slots, using=using)
 
 
 # workers

@@ -7,13 +7,13 @@ from typing import NamedTuple, Self
 
 MONITOR = "monitor"
 SESSION = "session"
-USER = "user"
+LIMIT_USER = "limit_user"
 EXCLUSIVE = "exclusive"
 TASK = "task"
-ORDER = (MONITOR, SESSION, USER, EXCLUSIVE, TASK)
+ORDER = (MONITOR, SESSION, LIMIT_USER, EXCLUSIVE, TASK)
 """The order in which a job passes its gates, and in which they are locked."""
 EVERYBODY = ""
-"""The user whose cap is the default of a tenant's users."""
+"""The user whose limit is the default of a tenant's users."""
 
 
 def gate_key(tenant: str, key: str) -> str:
@@ -38,7 +38,7 @@ class JobGates(NamedTuple):
 
     monitor: str | None = None
     session: str | None = None
-    user: str | None = None
+    limit_user: str | None = None
     exclusive: str | None = None
     halts: bool = False
     unique: str | None = None
@@ -60,5 +60,5 @@ class JobGates(NamedTuple):
 
     def keys(self) -> dict[str, str]:
         """Return the keys of its gates by their kinds, in order."""
-        keys = (self.monitor, self.session, self.user, self.exclusive, self.task)
+        keys = (self.monitor, self.session, self.limit_user, self.exclusive, self.task)
         return {kind: key for kind, key in zip(ORDER, keys, strict=True) if key is not None}

@@ -1,4 +1,4 @@
-"""Tokens of links to the statuses of jobs: signed, for every holder, one user or one session."""
+"""Tokens of links to the statuses of jobs: signed, for anyone, a user or a browser session."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from django.core.signing import BadSignature, TimestampSigner
 from .conf import get_settings
 
 _SALT = "django_tenantqueue.status"
-USER, SESSION = "u", "s"
-"""What follows the id of the job in a token that one user, or one session, can open."""
+USER, BROWSER_SESSION = "u", "s"
+"""What follows the id of the job in a token that one user, or one browser session, can open."""
 
 Holder = Callable[[str], str | None]
-"""Returns who asks: the user's or the session's key; None: there is none."""
+"""Returns who asks: the user's or the browser session's key; None: there is none."""
 
 
 def sign_job_id(job_id: int, bound: str = "", key: str = "") -> str:
     """Return a token that names a job and cannot be made without SECRET_KEY.
 
-    `bound`: USER or SESSION. Then only the holder of `key` can open it, which is part of the
-    signature and not of the token.
+    `bound`: USER or BROWSER_SESSION. Then only the holder of `key` can open it, which is part of
+    the signature and not of the token.
     """
     return _signer(bound, key).sign(f"{job_id}{bound}")
 
@@ -34,7 +34,7 @@ def read_job_token(token: str, who: Holder = lambda bound: None) -> int | None:
     are bound alone.
     """
     name = token.partition(":")[0]
-    bound = name[-1:] if name[-1:] in (USER, SESSION) else ""
+    bound = name[-1:] if name[-1:] in (USER, BROWSER_SESSION) else ""
     key = who(bound) if bound else ""
     if key is None:
         return None

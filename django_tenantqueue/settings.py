@@ -155,7 +155,7 @@ class Settings:
 
     In a project without tenants the number of workers is the limit, as in other job queues."""
     default_user_slots: int = setting(2, between=(0, 1_000_000))
-    """Jobs of one `using(user=…)` that run at once, where no row says otherwise.
+    """Jobs of one `using(limit_user=…)` that run at once, where no row says otherwise.
 
     A user can start a second job during a long one, and leaves slots to the others of the
     tenant."""

@@ -222,9 +222,9 @@ class Task(_KnowsOtherNames, Generic[P, R]):
 
         tenant, queue, priority, run_at and expires_at (an aware datetime, or a timedelta or
         seconds from now), max_attempts, timeout and hard_timeout (seconds or a timedelta), labels,
-        created_by, session, on_wait ("block" or "skip"), on_failure ("continue" or "halt"), user,
-        unique (a Unique), then and on_end (a call or a list of calls), callback_url, executor (a
-        name of TENANTQUEUE["EXECUTORS"]: the job goes into a queue of it). Raises InvalidOption.
+        created_by, session (a key or a Serial), limit_user, unique (a Unique), then and on_end (a
+        call or a list of calls), callback_url, executor (a name of TENANTQUEUE["EXECUTORS"]: the
+        job goes into a queue of it). Raises InvalidOption.
         """
         return BoundTask(self, merged(self.options, options))
 

@@ -85,7 +85,7 @@ SEAT = (
         ("#result_list a:has-text('Flights for the airports')",),
         height=1400,
     ),
-    Picture("user-caps", f"{ADMIN}usercap/"),
+    Picture("user-limits", f"{ADMIN}userlimit/"),
     Picture("task-controls", f"{ADMIN}taskcontrol/"),
     Picture("workers", f"{ADMIN}worker/"),
     Picture("worker", f"{ADMIN}worker/", (FIRST,)),

@@ -251,7 +251,7 @@ def test_retry_refuses_details_of_a_cancelled_monitor() -> None:
 def test_run_now_refuses_what_waits_for_something_else() -> None:
     queue = make_queue()
     ready, done = make_job(queue), make_job(queue, state="error")
-    held = make_job(queue, state="held", held_by="user", user_key="acme/7")
+    held = make_job(queue, state="held", held_by="limit_user", limit_user="acme/7")
 
     result = control.run_now([ready, done, held])
 
@@ -451,13 +451,13 @@ def test_users_are_found_and_made_by_key() -> None:
     row = control.limit_user("acme", 7, 3)
     everyone = control.limit_user("acme", None, 5)
 
-    assert (row.kind, row.key, row.num_slots) == ("user", "7", 3)
+    assert (row.kind, row.key, row.num_slots) == ("limit_user", "7", 3)
     assert (everyone.key, everyone.num_slots) == ("", 5)
     assert control.limit_user("acme", "7", None).pk == row.pk
-    assert control.pause(user=7, tenant="acme").changed == [row.pk]
-    assert control.resume(user=["7"]).changed == [row.pk]
-    assert control.tune(user="8", tenant="acme", num_slots=1).changed
-    assert Session.objects.users().count() == 3
+    assert control.pause(limit_user=7, tenant="acme").changed == [row.pk]
+    assert control.resume(limit_user=["7"]).changed == [row.pk]
+    assert control.tune(limit_user="8", tenant="acme", num_slots=1).changed
+    assert Session.objects.user_limits().count() == 3
     with pytest.raises(ValidationError):
         control.limit_user("acme", 7, -1)
 

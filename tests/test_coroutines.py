@@ -195,7 +195,11 @@ def test_lists_and_links_work_in_a_coroutine():
         job = await tasks.echo.using(created_by="7").adelay(1)
         page = await ayour_jobs(user="7")
         status = await views.adescribe_job(page.jobs[0].job)
-        return len(page.jobs), status["state"], await job.astatus_url_for(session=SessionStore())
+        return (
+            len(page.jobs),
+            status["state"],
+            await job.astatus_url_for(browser_session=SessionStore()),
+        )
 
     count, state, url = async_to_sync(follow)()
     assert (count, state) == (1, "created")

@@ -121,7 +121,7 @@ def test_nothing_is_stored_when_one_of_many_calls_does_not_fit():
     ("options", "statement"),
     [
         ({}, "insert_jobs"),
-        ({"user": "7"}, "insert_jobs"),
+        ({"limit_user": "7"}, "insert_jobs"),
         ({"unique": Unique("until_executed")}, "insert_unique_jobs"),
     ],
 )
@@ -226,7 +226,9 @@ def test_option_is_refused_when_it_is_wrong(options, message):
 
 
 @pytest.mark.parametrize("text", ["a\x00", "\ud800", "ü\x00", "ü\udfff"], ids=ascii)
-@pytest.mark.parametrize("option", ["tenant", "queue", "labels", "created_by", "session", "user"])
+@pytest.mark.parametrize(
+    "option", ["tenant", "queue", "labels", "created_by", "session", "limit_user"]
+)
 def test_option_is_refused_when_it_cannot_be_stored(option, text):
     with pytest.raises(InvalidOption, match=f"^{option}=.* NUL characters and lone surrogates"):
         noop.using(**{option: [text] if option == "labels" else text})
@@ -588,4 +590,4 @@ def test_option_of_a_task_is_named_as_one_where_jobs_have_none():
 
 def test_user_that_is_a_row_is_told_from_who_made_the_job():
     with pytest.raises(InvalidOption, match=r"is created_by=str\(request.user.pk\)"):
-        noop.using(user=object())
+        noop.using(limit_user=object())

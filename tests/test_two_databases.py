@@ -48,7 +48,7 @@ SHOWN = (
     "job",
     "tenantqueue",
     "session",
-    "usercap",
+    "userlimit",
     "concurrentjobmonitor",
     "worker",
     "schedule",
@@ -108,7 +108,7 @@ def nothing_in_default() -> Iterator[None]:
 
 @pytest.mark.usefixtures("jobs")
 def test_every_read_is_of_the_jobs_database_without_a_router():
-    job = add.using(tenant="acme", session="s", user="7").delay(1, 2)
+    job = add.using(tenant="acme", session="s", limit_user="7").delay(1, 2)
     assert (job.refresh().state, len(enqueued_jobs(add))) == ("created", 1)
     assert list(Session(kind="serial", gate_key=job.session_key).jobs()) == [job]
     monitor = ConcurrentJobMonitor.objects.start(

@@ -22,6 +22,7 @@ from django_tenantqueue import (
     Every,
     Job,
     Retry,
+    Serial,
     TaskHooks,
     control,
     current_job,
@@ -261,8 +262,10 @@ def test_option_that_a_task_has_as_a_parameter_is_an_argument():
 
 
 def test_function_for_failures_is_answered_with_the_hook():
+    with pytest.raises(InvalidOption, match=r"hooks=…, of @task, whose failure\(job\)"):
+        task(name="tests.foreign", on_failure=print)(lambda: None)  # type: ignore[call-overload]
     with pytest.raises(InvalidOption, match=r"is the method failure\(job\) of hooks=…, of @task"):
-        task(name="tests.foreign", on_failure=print)(lambda: None)
+        Serial("s", on_failure=print)  # type: ignore[arg-type]
 
 
 def test_interval_names_its_unit():

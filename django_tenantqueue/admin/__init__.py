@@ -6,7 +6,7 @@ from .jobs import JobAdmin
 from .jobs_of_object import JobsOfObjectMixin
 from .monitors import ConcurrentJobMonitorAdmin
 from .queues import TenantQueueAdmin
-from .sessions import SessionAdmin, UserCapAdmin
+from .sessions import SessionAdmin, UserLimitAdmin
 from .task_control import TaskControlAdmin
 from .workers import WorkerAdmin
 
@@ -19,6 +19,6 @@ __all__ = [
     "SessionAdmin",
     "TaskControlAdmin",
     "TenantQueueAdmin",
-    "UserCapAdmin",
+    "UserLimitAdmin",
     "WorkerAdmin",
 ]

@@ -28,7 +28,7 @@ from ..models import (
     Session,
     TaskControl,
     TenantQueue,
-    UserCap,
+    UserLimit,
     Worker,
 )
 from ..operations import control
@@ -54,7 +54,7 @@ LISTS: dict[str, type[Model]] = {
     "queues": TenantQueue,
     "jobs": Job,
     "sessions": Session,
-    "users": UserCap,
+    "users": UserLimit,
     "tasks": TaskControl,
     "monitors": ConcurrentJobMonitor,
     "duties": Duty,

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..models import ConcurrentJobMonitor, Job, Session, TaskControl, TenantQueue, UserCap, Worker
+from ..models import ConcurrentJobMonitor, Job, Session, TaskControl, TenantQueue, UserLimit, Worker
 from ..status.explanation import Cause, Target, explain
 from .formats import moment
 from .links import link_to
@@ -21,7 +21,7 @@ from .links import link_to
 KINDS: dict[str, tuple[type[Model], Any]] = {
     "queue": (TenantQueue, _("queue: %s")),
     "session": (Session, _("session: %s")),
-    "usercap": (UserCap, _("user cap: %s")),
+    "userlimit": (UserLimit, _("user limit: %s")),
     "monitor": (ConcurrentJobMonitor, _("monitor: %s")),
     "task": (TaskControl, _("task: %s")),
     "job": (Job, _("job %s")),

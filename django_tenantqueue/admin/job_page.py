@@ -15,7 +15,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..features import Feature, gathered
-from ..models import ConcurrentJobMonitor, Job, Session, TenantQueue, UserCap, Worker
+from ..models import ConcurrentJobMonitor, Job, Session, TenantQueue, UserLimit, Worker
 from ..models.job import RESULT_REMOVED
 from ..states import WAITING, State
 from ..status.changes import changes_of
@@ -158,8 +158,8 @@ def _pairs(values: Any) -> list[tuple[str, str]]:
 
 
 def _gate_link(site: AdminSite, request: HttpRequest, using: str, job: Job, kind: str) -> Any:
-    model = UserCap if kind == Session.Kind.USER else Session
-    key = job.user_key if kind == Session.Kind.USER else job.session_key
+    model = UserLimit if kind == Session.Kind.LIMIT_USER else Session
+    key = job.limit_user if kind == Session.Kind.LIMIT_USER else job.session_key
     if key is None:
         return None
     row = model._default_manager.using(using).filter(kind=kind, gate_key=key).first()
@@ -230,7 +230,7 @@ def _facts(
         (_("expires"), moment(job.expires_at) if job.expires_at else None),
         (_("time limit"), duration_text(job.timeout_seconds) if job.timeout_seconds else None),
         (_("session"), _gate_link(site, request, using, job, Session.Kind.SERIAL)),
-        (_("user"), _gate_link(site, request, using, job, Session.Kind.USER)),
+        (_("user limit"), _gate_link(site, request, using, job, Session.Kind.LIMIT_USER)),
         (
             _("monitor"),
             monitor and link_to(site, request, ConcurrentJobMonitor, monitor, f"#{monitor}"),

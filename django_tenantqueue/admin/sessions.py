@@ -1,4 +1,4 @@
-"""Sessions with their lines of jobs, and users' caps, both tuned live."""
+"""Sessions with their lines of jobs, and user limits, both tuned live."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from ..models import Job, Session, UserCap
+from ..models import Job, Session, UserLimit
 from ..operations import sessions as operations
 from ..operations.sessions import session_loads
 from ..queries.gates import SessionLoad
@@ -75,12 +75,12 @@ def _held(load: SessionLoad, job: SafeString) -> SafeString:
     match load.first_held_by:
         case "details":
             return format_html(gettext("{} has its turn"), _monitor_link(load.first_monitor_id))
-        case "user":
+        case "limit_user":
             return format_html(gettext("job {} is next; its user's slots are taken"), job)
         case "exclusive":
             return format_html(gettext("job {} is next; another with its unique key runs"), job)
         case _:
-            return format_html(gettext("job {} is next; its task is paused or capped"), job)
+            return format_html(gettext("job {} is next; its task is paused or limited"), job)
 
 
 def _monitor_link(monitor_id: int | None) -> SafeString:
@@ -89,7 +89,7 @@ def _monitor_link(monitor_id: int | None) -> SafeString:
 
 
 class LineAdmin(LinedAdmin[_S]):
-    """What sessions and users have in common."""
+    """What sessions and user limits have in common."""
 
     search_fields = ("key",)
     search_help_text = _("A part of the key.")
@@ -113,9 +113,9 @@ class LineAdmin(LinedAdmin[_S]):
         if not session.may_view_jobs:  # type: ignore[attr-defined]
             return jobs_hidden()
         held = Job.objects.using(self.using).filter(final=False, state=State.HELD)
-        column = "session_key" if session.kind == Session.Kind.SERIAL else "user_key"
+        column = "session_key" if session.kind == Session.Kind.SERIAL else "limit_user"
         own = session.jobs().using(self.using).select_related("queue")
-        by_gate = "session" if session.kind == Session.Kind.SERIAL else "user"
+        by_gate = "session" if session.kind == Session.Kind.SERIAL else "limit_user"
         inside = list(own.exclude(held_by=by_gate).exclude(held_by="monitor")[:50])
         line = list(
             held.filter(held_by=by_gate, **{column: session.gate_key})
@@ -189,18 +189,18 @@ class SessionAdmin(LineAdmin[Session]):
         )
 
 
-@admin.register(UserCap)
-class UserCapAdmin(LineAdmin[UserCap]):
-    """Caps of users: how many jobs of a user run at once."""
+@admin.register(UserLimit)
+class UserLimitAdmin(LineAdmin[UserLimit]):
+    """User limits: how many jobs of a user run at once."""
 
-    export_name = "user-caps"
+    export_name = "user-limits"
     empty_list = EmptyList(
         _("No user has jobs, or slots of their own."),
         _(
-            "One appears here with their first job. To set their slots before that, add the cap "
+            "One appears here with their first job. To set their slots before that, add the limit "
             "yourself. A task names its user with"
         ),
-        ".using(user=…)",
+        ".using(limit_user=…)",
     )
 
     pause_text = _(
@@ -220,10 +220,10 @@ class UserCapAdmin(LineAdmin[UserCap]):
     )
 
     @admin.display(description=_("trouble"), empty_value="")
-    def trouble(self, cap: UserCap) -> SafeString:
-        return badges(self.troubles(cap))
+    def trouble(self, limit: UserLimit) -> SafeString:
+        return badges(self.troubles(limit))
 
     @admin.display(description=_("user"), ordering="key")
-    def user(self, cap: UserCap) -> SafeString:
-        user = cap.key or gettext("(all users without their own)")
-        return format_html("{}<br><small>{}</small>", user, cap.tenant or NOTHING)
+    def user(self, limit: UserLimit) -> SafeString:
+        user = limit.key or gettext("(all users without their own)")
+        return format_html("{}<br><small>{}</small>", user, limit.tenant or NOTHING)

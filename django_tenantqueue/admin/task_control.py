@@ -1,4 +1,4 @@
-"""Tasks that are paused, capped or slowed down on the whole fleet."""
+"""Tasks that are paused, limited or slowed down on the whole fleet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .live_admin import LinedAdmin
 
 @admin.register(TaskControl)
 class TaskControlAdmin(LinedAdmin[TaskControl]):
-    """The kill switch of a task, and its cap and rate over all tenants."""
+    """The kill switch of a task, and its limit and rate over all tenants."""
 
     export_name = "task-controls"
     empty_list = EmptyList(

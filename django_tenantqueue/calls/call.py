@@ -183,7 +183,7 @@ def check_detail(options: Options, tenant: str) -> None:
 
 def check_callback(options: Options, tenant: str) -> None:
     """Raise InvalidOption when a callback says what it cannot: it waits for the last detail."""
-    for name in ("unique", "run_at", "user"):
+    for name in ("unique", "run_at", "limit_user"):
         if (value := getattr(options, name)) is not None:
             raise InvalidOption(
                 f"{name}={value!r}: the callback of a monitor runs once, when its last detail has "

@@ -209,8 +209,11 @@ OPTIONS = {
     "max_retries": _ATTEMPTS,
     "meta": "labels=[…], or current_job().stats inside the task",
     "min_backoff": _BACKOFF,
+    "on_failure": "session=Serial(…, on_failure='halt') to stop a session, or hooks=…, of @task, "
+    "whose failure(job) is called",
     "on_stopped": "hooks=…, whose after(job) is called at each end of a run",
     "on_success": "hooks=…, whose success(job, result) is called",
+    "on_wait": "session=Serial(…, on_wait=…)",
     "pass_context": _IN_TASK,
     "queue_name": "queue=…",
     "queueing_lock": "unique=Unique('until_executing', key=…)",
@@ -240,6 +243,7 @@ OPTIONS = {
     "time_limit": _TIMEOUT,
     "track_started": "nothing: a job has a state for it",
     "ttl": "expires_at=…, or Unique(…, ttl=…)",
+    "user": "limit_user=… for at most N jobs of a user at once, created_by=… for who made the job",
     "unique_for": "unique=Unique('until_expired', ttl=…)",
 }
 """Options of tasks and jobs elsewhere."""

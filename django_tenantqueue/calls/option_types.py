@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
     from ..contrib.schedules.recurrence import Cron, Every
     from .call import CallLike
+    from .serial import Serial
     from .task_hooks import TaskHooks
     from .unique import Unique
 
@@ -21,8 +22,6 @@ Moment = datetime | timedelta | float
 """An aware datetime, or a timedelta or seconds from now."""
 RetryWhen = tuple[type[BaseException], ...] | Callable[[BaseException], bool]
 Backoff = Seconds | Callable[[int, BaseException], Seconds]
-OnWait = Literal["block", "skip"]
-OnFailure = Literal["continue", "halt"]
 
 
 class JobOptions(TypedDict, total=False):
@@ -39,10 +38,8 @@ class JobOptions(TypedDict, total=False):
     labels: list[str] | tuple[str, ...] | None
     created_by: str | None
     executor: str | None
-    session: str | int | None
-    on_wait: OnWait | None
-    on_failure: OnFailure | None
-    user: str | int | None
+    session: str | int | Serial | None
+    limit_user: str | int | None
     unique: Unique | None
     then: CallLike | list[CallLike] | None
     on_end: CallLike | list[CallLike] | None

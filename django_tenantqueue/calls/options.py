@@ -19,6 +19,7 @@ from ..settings import TEN_YEARS
 from ..states import CENTURY, EARLIEST, LATEST, MOST_ATTEMPTS, Priority
 from ..text import is_storable
 from . import foreign
+from .serial import Serial
 from .unique import Unique
 
 if TYPE_CHECKING:
@@ -40,10 +41,9 @@ class Options:
     hard_timeout: float | None = None
     labels: tuple[str, ...] | None = None
     created_by: str | None = None
-    session: str | None = None
-    on_wait: str | None = None
-    on_failure: str | None = None
-    user: str | None = None
+    session: str | Serial | None = None
+    """A str is the Serial of this key with its defaults."""
+    limit_user: str | None = None
     unique: Unique | None = None
     then: tuple[Call, ...] | None = None
     """What is enqueued when the job has succeeded."""
@@ -59,7 +59,7 @@ class Options:
         """Whether jobs with these options pass no gates, are not unique, and nothing follows."""
         return (
             self.session is None
-            and self.user is None
+            and self.limit_user is None
             and self.unique is None
             and self.then is None
             and self.on_end is None
@@ -199,14 +199,14 @@ def check_seconds(name: str, value: Any) -> float:
 
 
 _NOT_WHO_MADE_IT = (
-    ", as in user=request.user.pk. It limits how many jobs of a user run at once. Who made a job, "
-    "as your_jobs(user=…) lists them, is created_by=str(request.user.pk)"
+    ", as in limit_user=request.user.pk. It limits how many jobs of a user run at once. Who made a "
+    "job, as your_jobs(user=…) lists them, is created_by=str(request.user.pk)"
 )
 
 
 def read_gate(name: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        hint = _NOT_WHO_MADE_IT if name == "user" else ""
+        hint = _NOT_WHO_MADE_IT if name == "limit_user" else ""
         raise InvalidOption(f"{name}={value!r}: it must be a str or an int{hint}")
     text = value if isinstance(value, str) else str(check_whole(name, value, -(2**63), 2**63 - 1))
     if not 1 <= len(check_text(name, text)) <= 200:
@@ -214,22 +214,12 @@ def read_gate(name: str, value: Any) -> str:
     return text
 
 
-def choice_of(*known: str) -> Callable[[str, Any], str]:
-    def check(name: str, value: Any) -> str:
-        if value not in known:
-            raise InvalidOption(f"{name}={value!r}: it must be {' or '.join(map(repr, known))}")
-        return str(value)
-
-    return check
-
-
-def check_on_failure(name: str, value: Any) -> str:
-    if callable(value):
-        raise InvalidOption(
-            f"{name}={value!r}: it says what a session does, 'continue' or 'halt'. A function that "
-            "is called after a failure is the method failure(job) of hooks=…, of @task"
-        )
-    return choice_of("continue", "halt")(name, value)
+def read_session(name: str, value: Any) -> str | Serial:
+    """Return the key of a session; a Serial where it says more."""
+    if not isinstance(value, Serial):
+        return read_gate(name, value)
+    key = str(value.key)
+    return key if value == Serial(key) else value
 
 
 def check_unique(name: str, value: Any) -> Unique:

@@ -145,7 +145,7 @@ def _jobs(report: FleetReport) -> Iterator[str]:
             ("running", "", counts.running),
             ("held by a monitor", gate_keys.MONITOR, held.monitor),
             ("held by a session", gate_keys.SESSION, held.session),
-            ("held by a user's cap", gate_keys.USER, held.user),
+            ("held by a user limit", gate_keys.LIMIT_USER, held.limit_user),
             ("held by an exclusive key", gate_keys.EXCLUSIVE, held.exclusive),
             ("held by a task", gate_keys.TASK, held.task),
         )

@@ -362,7 +362,7 @@ class Migration(PostgresMigration):
                 (
                     "kind",
                     models.CharField(
-                        choices=[("serial", "session"), ("user", "user")],
+                        choices=[("serial", "session"), ("limit_user", "user limit")],
                         max_length=10,
                         verbose_name="kind",
                     ),
@@ -457,7 +457,7 @@ class Migration(PostgresMigration):
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
-                            ("kind", "user"), ("num_slots__isnull", True), _connector="OR"
+                            ("kind", "limit_user"), ("num_slots__isnull", True), _connector="OR"
                         ),
                         name="tenantqueue_session_serial",
                     ),
@@ -473,11 +473,11 @@ class Migration(PostgresMigration):
             },
         ),
         migrations.CreateModel(
-            name="UserCap",
+            name="UserLimit",
             fields=[],
             options={
-                "verbose_name": "user cap",
-                "verbose_name_plural": "user caps",
+                "verbose_name": "user limit",
+                "verbose_name_plural": "user limits",
                 "proxy": True,
             },
             bases=("tenantqueue.session",),
@@ -1144,14 +1144,14 @@ class Migration(PostgresMigration):
                         (
                             "task_at",
                             models.DateTimeField(
-                                help_text="When it got a slot of its task, if that is capped.",
+                                help_text="When it got a slot of its task, if that is limited.",
                                 null=True,
                                 verbose_name="let through by its task",
                             ),
                         ),
                         ("held_by", models.TextField(null=True, verbose_name="held by")),
                         ("session_key", models.TextField(null=True, verbose_name="session")),
-                        ("user_key", models.TextField(null=True, verbose_name="user")),
+                        ("limit_user", models.TextField(null=True, verbose_name="user limit")),
                         ("monitor_id", models.BigIntegerField(null=True, verbose_name="monitor")),
                         (
                             "exclusive_key",

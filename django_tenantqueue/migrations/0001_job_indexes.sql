@@ -34,10 +34,10 @@ CREATE INDEX tenantqueue_job_session_inside ON tenantqueue_job_hot (session_key)
 -- in it.
 CREATE INDEX tenantqueue_job_session_block ON tenantqueue_job_hot (session_key, priority)
     WHERE held_by = 'session' AND NOT session_skip AND run_at > created_at;
-CREATE INDEX tenantqueue_job_user_line
-    ON tenantqueue_job_hot (user_key, priority, run_at, id) WHERE held_by = 'user';
-CREATE INDEX tenantqueue_job_user_inside ON tenantqueue_job_hot (user_key)
-    WHERE user_key IS NOT NULL
+CREATE INDEX tenantqueue_job_limit_user_line
+    ON tenantqueue_job_hot (limit_user, priority, run_at, id) WHERE held_by = 'limit_user';
+CREATE INDEX tenantqueue_job_limit_user_inside ON tenantqueue_job_hot (limit_user)
+    WHERE limit_user IS NOT NULL
         AND (state IN ('created', 'queued', 'running') OR held_by = 'exclusive');
 CREATE INDEX tenantqueue_job_exclusive_line
     ON tenantqueue_job_hot (exclusive_key, priority, run_at, id) WHERE held_by = 'exclusive';

@@ -39,7 +39,7 @@ CREATE TABLE tenantqueue_job (
     args jsonb NOT NULL DEFAULT '{}',
     held_by text,
     session_key text,
-    user_key text,
+    limit_user text,
     exclusive_key text,
     unique_key text,
     unique_mode text,

@@ -12,7 +12,7 @@ from .monitor import (
 )
 from .queue import TenantQueue
 from .rate import QueueRate, TaskRate
-from .session import Session, UserCap
+from .session import Session, UserLimit
 from .task_control import TaskControl
 from .unique_key import UniqueKey
 from .worker import Worker
@@ -32,6 +32,6 @@ __all__ = [
     "TaskRate",
     "TenantQueue",
     "UniqueKey",
-    "UserCap",
+    "UserLimit",
     "Worker",
 ]

@@ -13,7 +13,7 @@ from .fields import NumberListField
 from .job import Job
 from .monitor import ConcurrentJobMonitor
 from .queue import TenantQueue
-from .session import Session, UserCap
+from .session import Session, UserLimit
 from .task_control import TaskControl
 from .worker import Worker
 
@@ -29,7 +29,7 @@ class Change(models.Model):
 
         QUEUE = "queue", _("tenant queue")
         SESSION = "session", _("session")
-        USER_CAP = "user_cap", _("user cap")
+        USER_LIMIT = "user_limit", _("user limit")
         TASK = "task", _("task control")
         MONITOR = "monitor", _("monitor")
         WORKER = "worker", _("worker")
@@ -114,7 +114,7 @@ class Change(models.Model):
 MODELS: dict[str, type[models.Model]] = {
     Change.Kind.QUEUE: TenantQueue,
     Change.Kind.SESSION: Session,
-    Change.Kind.USER_CAP: UserCap,
+    Change.Kind.USER_LIMIT: UserLimit,
     Change.Kind.TASK: TaskControl,
     Change.Kind.MONITOR: ConcurrentJobMonitor,
     Change.Kind.WORKER: Worker,
@@ -140,7 +140,7 @@ def kind_text(kind: str) -> str:
 def kind_of(row: models.Model) -> str | None:
     """Return what a row is called in `Change.object_kind`; None when it has no entries."""
     if isinstance(row, Session):
-        is_user = row.kind == Session.Kind.USER
-        return Change.Kind.USER_CAP if is_user else Change.Kind.SESSION
+        is_limit = row.kind == Session.Kind.LIMIT_USER
+        return Change.Kind.USER_LIMIT if is_limit else Change.Kind.SESSION
     found = (kind for kind, model in models_by_kind().items() if isinstance(row, model))
     return next(found, None)

@@ -22,7 +22,7 @@ from ..calls.arguments import are_removed
 from ..conf import get_settings
 from ..coroutines import twin
 from ..exceptions import InvalidOption, JobNotFound, JobReadOnly, Unsupported, WaitTimeout
-from ..link_tokens import SESSION, USER, sign_job_id
+from ..link_tokens import BROWSER_SESSION, USER, sign_job_id
 from ..states import ACTIVE, EARLIEST, FINAL, LATEST, Priority, State
 from .fields import StateField, TextListField
 from .job_query import JobQuerySet, user_text
@@ -56,17 +56,21 @@ def _status_path(token: str) -> str:
         ) from None
 
 
-def bound_token(job_id: int, user: Any, session: Any) -> str:
+def bound_token(job_id: int, user: Any, browser_session: Any) -> str:
     """Return the token of Job.status_url_for()."""
-    if (user is None) == (session is None):
-        raise InvalidOption("bind the link to a user or to a session: give user= or session=")
-    if session is None:
+    if (user is None) == (browser_session is None):
+        raise InvalidOption(
+            "bind the link to a user or to a browser's session: give user= or browser_session="
+        )
+    if browser_session is None:
         if user.pk is None:
-            raise InvalidOption(f"user={user!r} is not logged in: bind the link to session=")
+            raise InvalidOption(
+                f"user={user!r} is not logged in: bind the link to browser_session="
+            )
         return sign_job_id(job_id, USER, user_text(user))
-    if not session.session_key:
-        session.save()
-    return sign_job_id(job_id, SESSION, session.session_key)
+    if not browser_session.session_key:
+        browser_session.save()
+    return sign_job_id(job_id, BROWSER_SESSION, browser_session.session_key)
 
 
 class Job(models.Model):
@@ -132,11 +136,11 @@ class Job(models.Model):
     task_at = models.DateTimeField(
         _("let through by its task"),
         null=True,
-        help_text=_("When it got a slot of its task, if that is capped."),
+        help_text=_("When it got a slot of its task, if that is limited."),
     )
     held_by = models.TextField(_("held by"), null=True)
     session_key = models.TextField(_("session"), null=True)
-    user_key = models.TextField(_("user"), null=True)
+    limit_user = models.TextField(_("user limit"), null=True)
     monitor_id = models.BigIntegerField(_("monitor"), null=True)
     exclusive_key = models.TextField(_("exclusive key"), null=True)
     unique_key = models.TextField(_("unique key"), null=True)
@@ -266,13 +270,13 @@ class Job(models.Model):
         """Path of the job's status as JSON: signed, needs no login, cannot be guessed."""
         return _status_path(sign_job_id(self.pk))
 
-    def status_url_for(self, *, user: Any = None, session: Any = None) -> str:
-        """Return a status URL that only one logged-in user, or one session, can open.
+    def status_url_for(self, *, user: Any = None, browser_session: Any = None) -> str:
+        """Return a status URL that only one logged-in user, or one browser session, can open.
 
-        `user`: `request.user`. `session`: `request.session`, which is saved if it has no key yet.
-        Raises InvalidOption for none of them, or both, and for an anonymous user.
+        `user`: `request.user`. `browser_session`: `request.session`, which is saved if it has no
+        key yet. Raises InvalidOption for none of them, or both, and for an anonymous user.
         """
-        return _status_path(bound_token(self.pk, user, session))
+        return _status_path(bound_token(self.pk, user, browser_session))
 
     astatus_url_for = twin(status_url_for)
 

@@ -1,4 +1,4 @@
-"""Sessions and user caps: whose jobs start one after another, and who may run how many at once."""
+"""Sessions and user limits: jobs that start one after another; how many of a user run at once."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ class SessionQuerySet(models.QuerySet["Session"]):
         """Sessions proper: one job at a time."""
         return self.filter(kind=Session.Kind.SERIAL)
 
-    def users(self) -> Self:
-        """Caps of users' jobs."""
-        return self.filter(kind=Session.Kind.USER)
+    def user_limits(self) -> Self:
+        """User limits."""
+        return self.filter(kind=Session.Kind.LIMIT_USER)
 
 
 class Session(models.Model):
     """A line of jobs of one tenant, over all its queues.
 
-    `serial`: its jobs start one after another. `user`: at most `num_slots` of them run at once.
-    Rows are made when the first job of a line is let through, and removed when nothing is set in
-    them and no unfinished job names them. Jobs carry `gate_key`.
+    `serial`: its jobs start one after another. `limit_user`: at most `num_slots` of them run at
+    once. Rows are made when the first job of a line is let through, and removed when nothing is set
+    in them and no unfinished job names them. Jobs carry `gate_key`.
     """
 
     class Kind(models.TextChoices):
         """What a line limits."""
 
         SERIAL = "serial", _("session")
-        USER = "user", _("user")
+        LIMIT_USER = "limit_user", _("user limit")
 
     class OnWait(models.TextChoices):
         """What a head does that waits for its time, or for another attempt."""
@@ -109,7 +109,7 @@ class Session(models.Model):
                 name="tenantqueue_session_num_slots",
             ),
             models.CheckConstraint(
-                condition=Q(kind="user") | Q(num_slots__isnull=True),
+                condition=Q(kind="limit_user") | Q(num_slots__isnull=True),
                 name="tenantqueue_session_serial",
             ),
             models.CheckConstraint(
@@ -119,13 +119,13 @@ class Session(models.Model):
         )
 
     def __str__(self) -> str:
-        if self.kind == self.Kind.USER and self.key == EVERYBODY:
+        if self.kind == self.Kind.LIMIT_USER and self.key == EVERYBODY:
             return gettext("%s / all users") % (self.tenant or "–")
         return f"{self.tenant or '–'} / {self.key}"
 
     def jobs(self) -> models.QuerySet[Job]:
         """Return its unfinished jobs."""
-        column = "session_key" if self.kind == self.Kind.SERIAL else "user_key"
+        column = "session_key" if self.kind == self.Kind.SERIAL else "limit_user"
         return (
             Job.objects.using(get_settings().database)
             .unfinished()
@@ -133,29 +133,29 @@ class Session(models.Model):
         )
 
 
-class UserCapManager(models.Manager["UserCap"]):
-    """The rows of users alone."""
+class UserLimitManager(models.Manager["UserLimit"]):
+    """The user limits alone."""
 
-    def get_queryset(self) -> models.QuerySet[UserCap]:
+    def get_queryset(self) -> models.QuerySet[UserLimit]:
         """Return them."""
-        return super().get_queryset().filter(kind=Session.Kind.USER)
+        return super().get_queryset().filter(kind=Session.Kind.LIMIT_USER)
 
 
-class UserCap(Session):
-    """How many jobs of a user run at once: the rows of kind `user`, for the admin."""
+class UserLimit(Session):
+    """How many jobs of a user run at once: the rows of kind `limit_user`, for the admin."""
 
-    objects = UserCapManager()  # type: ignore[assignment,misc]
+    objects = UserLimitManager()  # type: ignore[assignment,misc]
 
     class Meta:
         proxy = True
-        verbose_name = _("user cap")
-        verbose_name_plural = _("user caps")
+        verbose_name = _("user limit")
+        verbose_name_plural = _("user limits")
 
     def clean(self) -> None:
-        """Name the gate of a new cap; raise ValidationError when the user has one."""
+        """Name the gate of a new limit; raise ValidationError when the user has one."""
         if not self._state.adding:
             return
-        self.kind = Session.Kind.USER
+        self.kind = Session.Kind.LIMIT_USER
         self.gate_key = gate_key(self.tenant, self.key)
-        if UserCap.objects.using(get_settings().database).filter(gate_key=self.gate_key).exists():
-            raise ValidationError(_("This user has a cap already: change that one."))
+        if UserLimit.objects.using(get_settings().database).filter(gate_key=self.gate_key).exists():
+            raise ValidationError(_("This user has a limit already: change that one."))

@@ -1,4 +1,4 @@
-"""Controls of tasks: what operators pause, cap, or slow down, on the whole fleet."""
+"""Controls of tasks: what operators pause, limit, or slow down, on the whole fleet."""
 
 from __future__ import annotations
 

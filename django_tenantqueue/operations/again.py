@@ -15,6 +15,7 @@ from django.utils import timezone
 from ..calls.given import merged
 from ..calls.options import Options
 from ..calls.secret_option import with_mark
+from ..calls.serial import session_of
 from ..calls.sources import INTERNAL, NOTHING, RegisteredTask, Source, resolve, signature_of
 from ..calls.unique import UNTIL_EXPIRED, Mode, Unique
 from ..conf import get_settings
@@ -65,9 +66,9 @@ def enqueue_again(
 ) -> Job:
     """Enqueue a new job that runs what `job` runs, with these arguments, and return it.
 
-    It keeps the tenant, session, user, limits, labels, `created_by` and context of `job`; queue and
-    priority, too, when they are None. It is no detail of a monitor. It follows the job that `job`
-    follows, and nothing follows it. `run_at`: None is now. An
+    It keeps the tenant, session, `limit_user`, limits, labels, `created_by` and context of `job`;
+    queue and priority, too, when they are None. It is no detail of a monitor. It follows the job
+    that `job` follows, and nothing follows it. `run_at`: None is now. An
     `expires_at` in the future is kept. A unique job gets a key by its task's rule; when another job
     has the key, that one is returned, with `duplicate` True, and nothing is recorded.
 
@@ -115,10 +116,10 @@ def kept_options(job: Job, tenant: str) -> dict[str, Any]:
         "hard_timeout": job.hard_timeout_seconds,
         "labels": None if job.labels is None else tuple(job.labels),
         "created_by": job.created_by,
-        "session": own_key(tenant, job.session_key),
-        "on_wait": "skip" if job.session_skip else None,
-        "on_failure": "halt" if job.session_halt else None,
-        "user": own_key(tenant, job.user_key),
+        "session": session_of(
+            own_key(tenant, job.session_key), skips=job.session_skip, halts=job.session_halt
+        ),
+        "limit_user": own_key(tenant, job.limit_user),
     }
 
 

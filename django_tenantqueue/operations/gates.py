@@ -1,4 +1,4 @@
-"""Let jobs through their gates: monitors, sessions, caps of users, exclusive keys.
+"""Let jobs through their gates: monitors, sessions, user limits, exclusive keys.
 
 A job with gates is `held` and stands in the line of the first one it has not passed. A release
 lets through as many as a gate allows. It follows the commit of whatever makes room, and takes locks
@@ -21,7 +21,7 @@ from django.db import DatabaseError, connections, transaction
 from ..batches import SMALL_BATCH
 from ..conf import get_settings
 from ..exceptions import DuplicateJob
-from ..gate_keys import EXCLUSIVE, MONITOR, ORDER, SESSION, TASK, USER, JobGates
+from ..gate_keys import EXCLUSIVE, LIMIT_USER, MONITOR, ORDER, SESSION, TASK, JobGates
 from ..queries import control as control_queries
 from ..queries import enqueue as enqueue_queries
 from ..queries import gates as queries
@@ -109,7 +109,7 @@ def release_in_transaction(where: Where, keys: Keys) -> Released:
     had, Django's on an alias.
     """
     user_slots = get_settings().default_user_slots
-    wanted: Keys = {kind: set(keys.get(kind, ())) for kind in (SESSION, USER, EXCLUSIVE)}
+    wanted: Keys = {kind: set(keys.get(kind, ())) for kind in (SESSION, LIMIT_USER, EXCLUSIVE)}
     done = Released()
     for kind in wanted:
         if not wanted[kind]:
@@ -266,7 +266,7 @@ class Sweep:
         look = look or using
         slots = get_settings().default_user_slots
         keys: Keys = {}
-        for kind in (SESSION, USER, EXCLUSIVE):
+        for kind in (SESSION, LIMIT_USER, EXCLUSIVE):
             after = self.after.get(kind, "")
             keys[kind], self.after[kind] = queries.find_open(
                 look, kind, after=after, most=self.most, user_slots=slots

@@ -36,7 +36,7 @@ def promote(using: str) -> int:
     """Make due jobs ready and wake workers for them; return how many."""
     promoted = control.promote_jobs(using, most=BATCH)
     settings = get_settings()
-    gated = [job for job in promoted.values() if job.user or job.exclusive]
+    gated = [job for job in promoted.values() if job.limit_user or job.exclusive]
     if len(promoted) > len(gated) and settings.notify:
         enqueue.wake_any_workers(using, most=len(promoted) - len(gated))
     if gated:

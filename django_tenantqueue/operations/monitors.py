@@ -15,6 +15,7 @@ from ..calls.call import Call, check_callback, check_detail, read_call, read_cal
 from ..calls.context import capture_context
 from ..calls.given import merged
 from ..calls.options import Options, check_whole
+from ..calls.serial import Serial
 from ..calls.sources import NOTHING, Source
 from ..calls.tenant import get_tenant
 from ..calls.unique_key import make_key
@@ -63,6 +64,12 @@ def start(
     tenant = changes.get("tenant")
     options = merged(Options(), {**changes, "tenant": get_tenant() if tenant is None else tenant})
     assert options.tenant is not None
+    session = options.session
+    if isinstance(session, Serial):
+        raise InvalidOption(
+            f"session={session!r}: a monitor says neither on_wait nor on_failure: give the key, "
+            f"session={session.key!r}. The row of a session has both for all that run in it"
+        )
     monitor = ConcurrentJobMonitor(
         tenant=options.tenant,
         name=_name(name),
@@ -73,7 +80,7 @@ def start(
         if stop_after_failures is None
         else check_whole("stop_after_failures", stop_after_failures, 1, 1_000_000),
         keep_open=bool(keep_open),
-        session_key=None if options.session is None else gate_key(options.tenant, options.session),
+        session_key=None if session is None else gate_key(options.tenant, session),
         created_by=options.created_by,
         created_at=timezone.now(),
     )
@@ -243,13 +250,13 @@ class _Encoder:
 
     def _head(self, source: Source, options: Options) -> str:
         check_detail(options, self._tenant)
-        user = None if options.user is None else gate_key(self._tenant, options.user)
+        user = None if options.limit_user is None else gate_key(self._tenant, options.limit_user)
         own = self._queue or chosen_queue(self._using, options, self._tenant, source.name)
         name = own or get_settings().default_queue
         target = Target(self._using, self._tenant, name)
         if name not in self.queue_ids:
             self.queue_ids[name] = queue_id_of(target, refresh=True)
-        return _head(source, options, target, self.queue_ids[name], {"user_key": user})
+        return _head(source, options, target, self.queue_ids[name], {"limit_user": user})
 
 
 # input

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from ..calls.context import capture_context, check_coroutine
 from ..calls.options import Options, check_labels
+from ..calls.serial import Serial
 from ..calls.sources import Source
 from ..calls.unique_key import make_key
 from ..conf import get_settings
@@ -68,11 +69,15 @@ def new_job(source: Source, options: Options, queue_id: int, args: str) -> queri
 
 def gates_of(options: Options, tenant: str, key: str) -> JobGates:
     """Return the gates that a job with these options and this unique key passes."""
+    session, halts = options.session, False
+    if isinstance(session, Serial):
+        halts = session.on_failure == "halt"
+        session = str(session.key)
     return JobGates(
-        session=None if options.session is None else gate_key(tenant, options.session),
-        user=None if options.user is None else gate_key(tenant, options.user),
+        session=None if session is None else gate_key(tenant, session),
+        limit_user=None if options.limit_user is None else gate_key(tenant, options.limit_user),
         exclusive=key if options.unique is not None and options.unique.excludes else None,
-        halts=options.on_failure == "halt",
+        halts=halts,
     )
 
 
@@ -85,14 +90,15 @@ def gated_row(
     follow_ups: str | None = None,
 ) -> queries.GatedJob:
     """Return what insert_jobs.sql takes. `previous_id`: the job that it follows."""
+    session = options.session
     return {
         **new,
         "held_by": gates.first(),
         "monitor_id": None if gates.monitor is None else int(gates.monitor),
         "session_key": gates.session,
-        "session_skip": options.on_wait == "skip",
+        "session_skip": isinstance(session, Serial) and session.on_wait == "skip",
         "session_halt": gates.halts,
-        "user_key": gates.user,
+        "limit_user": gates.limit_user,
         "exclusive_keys": None,
         "unique_mode": None if options.unique is None else options.unique.mode,
         "previous_id": previous_id,

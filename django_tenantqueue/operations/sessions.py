@@ -1,4 +1,4 @@
-"""Changes that operators make to sessions and users' caps, and the jobs that stand in them."""
+"""Changes that operators make to sessions and user limits, and the jobs that stand in them."""
 
 from __future__ import annotations
 
@@ -36,34 +36,34 @@ OF_KIND = {
 def _release(using: str, sessions: Sequence[Session]) -> None:
     serial = [row for row in sessions if row.kind == Session.Kind.SERIAL]
     # without the default of a tenant's users: the sweep comes to each within about a second
-    users = [row for row in sessions if row.kind == Session.Kind.USER and row.key]
+    limits = [row for row in sessions if row.kind == Session.Kind.LIMIT_USER and row.key]
     gates = [JobGates(session=row.gate_key) for row in serial]
-    release_later(using, gates + [JobGates(user=row.gate_key) for row in users])
+    release_later(using, gates + [JobGates(limit_user=row.gate_key) for row in limits])
 
 
 def make_session(using: str, kind: str, tenant: str, key: str) -> Session:
-    """Lock the row of a session or of a user's cap, made if there is none, in a transaction."""
+    """Lock the row of a session or of a user limit, made if there is none, in a transaction."""
     values = {"kind": kind, "tenant": tenant, "key": key, "gate_key": gate_key(tenant, key)}
     return lock_or_make(Session.objects.using(using), ["gate_key", "kind"], values)
 
 
-def make_user_cap(
-    tenant: str, user: str = "", *, num_slots: int | None, using: str | None = None
+def make_user_limit(
+    tenant: str, limit_user: str = "", *, num_slots: int | None, using: str | None = None
 ) -> Session:
-    """Set how many jobs of a user run at once; of all users of the tenant that have no own cap.
+    """Set how many jobs of a user run at once; "": of each user of the tenant with no own limit.
 
     Makes the row, or changes the one there is, and returns it. Raises Django's ValidationError.
     """
     alias = alias_of(using)
     with transaction.atomic(using=alias):
-        row = make_session(alias, Session.Kind.USER, tenant, user)
+        row = make_session(alias, Session.Kind.LIMIT_USER, tenant, limit_user)
         write_columns(alias, [row], {"num_slots": num_slots})
         _release(alias, [row])
     return row
 
 
 def tune_session(ids: Ids, *, using: str | None = None, **changes: Any) -> Sequence[int]:
-    """Change columns of sessions or users' caps: num_slots, paused, on_wait, on_failure.
+    """Change columns of sessions or user limits: num_slots, paused, on_wait, on_failure.
 
     Return those that have other values now. Only the named columns are written; the effect is there
     at once, in both directions: jobs that were let through and that no worker has claimed go back

@@ -47,12 +47,12 @@ MODELS: Mapping[str, type[Model]] = {
     "queue": TenantQueue,
     "task": TaskControl,
     "session": Session,
-    "user": Session,
+    "limit_user": Session,
     "monitor": ConcurrentJobMonitor,
     "worker": Worker,
 }
 """The model that each keyword is about."""
-NAMED = ("queue", "session", "user")
+NAMED = ("queue", "session", "limit_user")
 """Keywords whose names belong to a tenant."""
 
 
@@ -215,14 +215,15 @@ def by_keyword(
 ) -> Chosen:
     """Return the rows that a keyword names.
 
-    `makes`: rows of tasks, sessions and users that have none are made, in the caller's transaction.
+    `makes`: rows of tasks, sessions and user limits that have none are made, in the caller's
+    transaction.
     Raises InvalidOption, and UnknownQueue for the name of a queue.
     """
     model, given = MODELS[kind], read(value, using)
     if wrong := given.models - {model}:
         noun = wrong.pop()._meta.verbose_name
         raise InvalidOption(f"{verb}({kind}=…): this is a row of another kind: {noun}")
-    if kind in ("session", "user"):  # numbers are keys, as in .using(session=7)
+    if kind in ("session", "limit_user"):  # numbers are keys, as in .using(session=7)
         is_row = bool(given.models)
         given.others += [] if is_row else given.ids
         given.ids = given.ids if is_row else []
@@ -231,7 +232,7 @@ def by_keyword(
         if kind not in NAMED:
             raise InvalidOption(
                 f"{verb}({kind}=…, tenant={tenant!r}): tenant= belongs to queue=, session= or "
-                f"user=. What {verb}() does to a {kind} it does for all tenants"
+                f"limit_user=. What {verb}() does to a {kind} it does for all tenants"
             )
         if given.ids:
             raise InvalidOption(f"{verb}({kind}=…, tenant={tenant!r}): tenant= belongs to names")
@@ -295,7 +296,7 @@ def _tasks(given: _Names) -> Iterable[int]:
 
 
 def _sessions(given: _Names) -> Iterable[int]:
-    row_kind = Session.Kind.SERIAL if given.kind == "session" else Session.Kind.USER
+    row_kind = Session.Kind.SERIAL if given.kind == "session" else Session.Kind.LIMIT_USER
     keys = sorted({read_gate(given.kind, key) for key in given.names})
     rows = Session.objects.using(given.using).filter(kind=row_kind)
     if given.tenant is not None:
@@ -325,7 +326,7 @@ _NAMES: Mapping[str, Callable[[_Names], Iterable[int]]] = {
     "queue": _queues,
     "task": _tasks,
     "session": _sessions,
-    "user": _sessions,
+    "limit_user": _sessions,
     "worker": _workers,
 }
 """What finds the rows of names, by the keyword."""

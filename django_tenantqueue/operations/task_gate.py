@@ -17,7 +17,7 @@ import psycopg
 from django.db import DatabaseError
 
 from ..batches import BATCH
-from ..gate_keys import EXCLUSIVE, MONITOR, TASK, USER, JobGates
+from ..gate_keys import EXCLUSIVE, LIMIT_USER, MONITOR, TASK, JobGates
 from ..queries import tasks as queries
 from ..queries.base import Where, fetch
 from ..queries.claim import ClaimedJob
@@ -127,7 +127,7 @@ def set_aside_held(where: Where, keys: Keys) -> int:
     """
     return sum(
         len(queries.set_aside(where, kind, keys[kind], most=BATCH))
-        for kind in (MONITOR, USER, EXCLUSIVE)
+        for kind in (MONITOR, LIMIT_USER, EXCLUSIVE)
         if keys.get(kind)
     )
 

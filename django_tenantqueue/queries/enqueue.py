@@ -56,7 +56,7 @@ class GatedJob(NewJob):
     session_key: str | None
     session_skip: bool
     session_halt: bool
-    user_key: str | None
+    limit_user: str | None
     exclusive_keys: list[str] | None
     """One for each element of `args`."""
     unique_mode: str | None

@@ -33,7 +33,7 @@ class HeldCounts:
 
     monitor: int
     session: int
-    user: int
+    limit_user: int
     exclusive: int
     task: int
 
@@ -53,7 +53,7 @@ class JobCounts:
 class StuckLine:
     """A line of held jobs that moves no more until an operator acts.
 
-    `kind`: "session", "user", "task" or "monitor". `why`: "halted", "paused" or "stopped".
+    `kind`: "session", "limit_user", "task" or "monitor". `why`: "halted", "paused" or "stopped".
     """
 
     kind: str
@@ -67,8 +67,8 @@ class HeldJobs:
     """Jobs of one queue that one gate holds.
 
     `gate`: see gates.ORDER. `key`: the key of the gate at which the first of them waits: that of a
-    session, user or exclusive key, a monitor's id, or a task. `wait_seconds`: how long that job has
-    waited. `jobs` are counted up to a limit.
+    session, user limit or exclusive key, a monitor's id, or a task. `wait_seconds`: how long that
+    job has waited. `jobs` are counted up to a limit.
     """
 
     queue_id: int

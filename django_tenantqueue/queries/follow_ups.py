@@ -40,7 +40,7 @@ def read_follow_ups(texts: Iterable[str | None]) -> list[FollowUp]:
 def _follow_up(stored: dict[str, object]) -> FollowUp:
     gates = JobGates(
         session=_text(stored, "session_key"),
-        user=_text(stored, "user_key"),
+        limit_user=_text(stored, "limit_user"),
         exclusive=_text(stored, "exclusive_key"),
     )
     lane, queue_id, priority = (_number(stored, n) for n in ("lane", "queue_id", "priority"))

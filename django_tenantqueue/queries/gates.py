@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from ..gate_keys import EXCLUSIVE, MONITOR, SESSION, USER, JobGates
+from ..gate_keys import EXCLUSIVE, LIMIT_USER, MONITOR, SESSION, JobGates
 from .base import Where, array, fetch
 from .locks import GATE_LOCK_CLASSES
 
@@ -33,7 +33,7 @@ class Moved:
     passes: bool
     state: str
     session: str | None
-    user: str | None
+    limit_user: str | None
     exclusive: str | None
     monitor: str | None
     lane: int
@@ -42,8 +42,8 @@ class Moved:
 
     def gates(self) -> Iterable[tuple[str, str]]:
         """Return the kinds and keys of its gates, in order."""
-        keys = (self.monitor, self.session, self.user, self.exclusive)
-        pairs = zip((MONITOR, SESSION, USER, EXCLUSIVE), keys, strict=True)
+        keys = (self.monitor, self.session, self.limit_user, self.exclusive)
+        pairs = zip((MONITOR, SESSION, LIMIT_USER, EXCLUSIVE), keys, strict=True)
         return [(kind, key) for kind, key in pairs if key is not None]
 
 

@@ -17,7 +17,7 @@ from .figures import NOTHING, counted_text, rough_text
 GATES: dict[str | None, Any] = {
     gate_keys.MONITOR: _("monitor"),
     gate_keys.SESSION: _("session"),
-    gate_keys.USER: _("user"),
+    gate_keys.LIMIT_USER: _("user limit"),
     gate_keys.EXCLUSIVE: _("unique key"),
     gate_keys.TASK: _("task"),
 }

@@ -139,13 +139,14 @@ def _signer(context: Context, bind: str) -> Callable[[int], str]:
     if not bind:
         return sign_job_id
     request = context.get("request")
-    if request is None or bind not in ("user", "session"):
+    if request is None or bind not in ("user", "browser"):
         raise ImproperlyConfigured(
-            f"bind={bind!r} of a tag of tenantqueue: it must be 'user' or 'session', in a template "
+            f"bind={bind!r} of a tag of tenantqueue: it must be 'user' or 'browser', in a template "
             "that is rendered with its request"
         )
-    bound = {bind: getattr(request, bind)}
-    return lambda job_id: bound_token(job_id, bound.get("user"), bound.get("session"))
+    if bind == "user":
+        return lambda job_id: bound_token(job_id, request.user, None)
+    return lambda job_id: bound_token(job_id, None, request.session)
 
 
 @register.inclusion_tag("tenantqueue/job_progress.html", takes_context=True)
@@ -162,7 +163,7 @@ def job_progress(
     A monitor is shown until its callback has ended, with the share of its details that have ended.
     `title` is shown above the bar; by default it is made of the task's name. `errors`: show the
     message of the exception when the job fails. `reload`: load the page again when it ends. `bind`:
-    "user" or "session", whose requests alone can read the status.
+    "user" or "browser" (its session), whose requests alone can read the status.
     """
     if isinstance(job, ConcurrentJobMonitor):
         title = title or job.name

@@ -183,12 +183,9 @@ def _arguments_of(job: Job, stored: Any) -> dict[str, Any]:
 
 
 def _option_of(job: Job, name: str) -> Any:
-    kept = kept_options(job, job.tenant)
     read: dict[str, Any] = {
-        **kept,
+        **kept_options(job, job.tenant),
         "queue": job.queue.name,
-        "on_wait": kept["on_wait"] or "block",
-        "on_failure": kept["on_failure"] or "continue",
         "unique": job.unique_mode,
         "then": _names_of(job, "success"),
         "on_end": _names_of(job, "end"),

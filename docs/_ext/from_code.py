@@ -332,7 +332,7 @@ CAUSES = {
     (
         "held",
         "scheduled",
-    ): "an operator moves `run_at` into the future of one held by its user's cap; or a monitor "
+    ): "an operator moves `run_at` into the future of one held by its user limit; or a monitor "
     "feeds one whose time has not come",
     ("held", "cancelled"): "cancelled while it waited",
     ("created", "queued"): "claimed (`claim_jobs.sql`)",

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from django_tenantqueue import Every, Task, control
+from django_tenantqueue import Every, Serial, Task, control
 from django_tenantqueue.contrib.alerts.control import make_alert_rule
 from django_tenantqueue.contrib.alerts.models import AlertRule
 from django_tenantqueue.contrib.retention.control import make_retention_rule
@@ -73,7 +73,7 @@ def _failing_task() -> str:
 
 
 def _halted_session() -> str:
-    options = {"tenant": "AA", "session": "month-end", "on_failure": "halt"}
+    options = {"tenant": "AA", "session": Serial("month-end", on_failure="halt")}
     if not _unfinished(tasks.punctuality, "AA"):
         tasks.route_delays.using(created_by=CREATED_BY, **options).delay(airport="XXX")
     _fill(8, tasks.punctuality, **options)
@@ -84,13 +84,13 @@ def _capped_task() -> str:
     control.tune(task=tasks.knock_on, num_slots=1)
     for airline in ("US", "WN", "FL"):
         _fill(8, tasks.knock_on, tenant=airline, hours=168, everyone=True)
-    return "Task knock_on is capped: one at a time, for all airlines."
+    return "Task knock_on is limited: one at a time, for all airlines."
 
 
 def _user_with_cap() -> str:
     _queue("EV", EXPORTS, num_slots=4)
     control.limit_user("EV", "intern", 1)
-    _fill(10, tasks.export_flights, tenant="EV", user="intern", airport="JFK", seconds=30)
+    _fill(10, tasks.export_flights, tenant="EV", limit_user="intern", airport="JFK", seconds=30)
     return "User intern of EV runs one job at a time."
 
 
@@ -147,6 +147,6 @@ def _unfinished(task: Task[..., Any], airline: str) -> int:
 
 def _fill(count: int, task: Task[..., Any], *, tenant: str, **given: Any) -> None:
     """Enqueue what is missing of `count` unfinished jobs; `given` are options and arguments."""
-    named = {name: given.pop(name) for name in ("session", "on_failure", "user") if name in given}
+    named = {name: given.pop(name) for name in ("session", "limit_user") if name in given}
     missing = count - _unfinished(task, tenant)
     task.using(tenant=tenant, created_by=CREATED_BY, **named).enqueue_many([given] * missing)

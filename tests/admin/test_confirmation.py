@@ -16,7 +16,7 @@ from django_tenantqueue.models import (
     Session,
     TaskControl,
     TenantQueue,
-    UserCap,
+    UserLimit,
     Worker,
 )
 from django_tenantqueue.states import State
@@ -51,10 +51,10 @@ CASES: dict[str, tuple[str, str, Callable[[], Any], Callable[[Any], bool], str]]
         "No further job of these sessions is let through until you resume them.",
     ),
     "user": (
-        "usercap",
+        "userlimit",
         "pause_selected",
-        lambda: _line(UserCap, "user"),
-        lambda row: UserCap.objects.get(pk=row.pk).paused,
+        lambda: _line(UserLimit, "limit_user"),
+        lambda row: UserLimit.objects.get(pk=row.pk).paused,
         "No further job of these users is let through until you resume them.",
     ),
     "task": (

@@ -45,7 +45,7 @@ MODELS = {
     "tenantqueue": "tenant-queues",
     "session": "sessions",
     "concurrentjobmonitor": "monitors",
-    "usercap": "user-caps",
+    "userlimit": "user-limits",
     "worker": "workers",
     "taskcontrol": "task-controls",
     "duty": "duties",
@@ -198,7 +198,7 @@ def listed() -> None:
     for tenant, paused in (("acme", True), ("zeta", False)):
         make_queue(tenant, "mail", paused=paused, retired=not paused)
         make_line(tenant, "s", paused=paused, halted_at=timezone.now() if paused else None)
-        make_line(tenant, "u", "user", paused=paused, num_slots=1)
+        make_line(tenant, "u", "limit_user", paused=paused, num_slots=1)
         TaskControl.objects.create(name=f"{tenant}.task", paused=paused)
         make_worker(name=f"{tenant}:1", host=tenant)
         monitor = start([], tenant=tenant, keep_open=True)
@@ -213,7 +213,7 @@ def listed() -> None:
     [
         ("tenantqueue", ["", "trouble=paused", "retired__exact=1", "queue=mail", "q=acme"]),
         ("session", ["", "paused__exact=1", "halted=yes", "halted=no", "tenant=zeta", "q=s"]),
-        ("usercap", ["", "paused__exact=0", "tenant=acme", "q=none"]),
+        ("userlimit", ["", "paused__exact=0", "tenant=acme", "q=none"]),
         ("concurrentjobmonitor", ["", "paused__exact=1", "cancelled=no", "tenant=acme", "q=zet"]),
         ("worker", ["", "q=acme", "q=none"]),
         ("taskcontrol", ["", "paused__exact=1", "q=zeta"]),

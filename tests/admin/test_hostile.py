@@ -68,7 +68,7 @@ def test_questions_and_messages_escape_hostile_names(admin_client: Client) -> No
                 ("tenantqueue", "pause_selected", rows.queue.pk),
                 ("job", "cancel_selected", rows.job.pk),
                 ("session", "pause_selected", rows.session.pk),
-                ("usercap", "pause_selected", rows.user.pk),
+                ("userlimit", "pause_selected", rows.user.pk),
                 ("concurrentjobmonitor", "cancel_selected", rows.monitor.pk),
             )
         ]

@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 from django.utils.html import escape
 
-from django_tenantqueue import Unique, task
+from django_tenantqueue import Serial, Unique, task
 from django_tenantqueue.admin.job_again import _restored
 from django_tenantqueue.models import Change, Job, TenantQueue
 from django_tenantqueue.operations import control
@@ -132,10 +132,8 @@ def test_everything_else_is_kept(admin_client: Client) -> None:
         hard_timeout=22,
         labels=["a", "b"],
         created_by="17",
-        session="led/ger",
-        on_wait="skip",
-        on_failure="halt",
-        user="ada",
+        session=Serial("led/ger", on_wait="skip", on_failure="halt"),
+        limit_user="ada",
         expires_at=expires,
     ).delay()
 
@@ -154,7 +152,7 @@ def test_everything_else_is_kept(admin_client: Client) -> None:
         "session_key",
         "session_skip",
         "session_halt",
-        "user_key",
+        "limit_user",
         "expires_at",
         "args",
         "context",

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
 
-from django_tenantqueue.models import Job, Session, UserCap
+from django_tenantqueue.models import Job, Session, UserLimit
 from django_tenantqueue.states import State
 from tests.factories import make_job, make_queue, make_worker
 from tests.operations.monitors import start
@@ -25,14 +25,14 @@ pytestmark = pytest.mark.django_db
 def job() -> Job:
     gate = {"tenant": "acme", "key": "ledger", "gate_key": "acme/ledger"}
     Session.objects.create(kind="serial", **gate)
-    UserCap.objects.create(kind="user", **gate)
+    UserLimit.objects.create(kind="limit_user", **gate)
     worker = make_worker(name="web-7:1")
     return make_job(
         make_queue("acme"),
         state=State.RUNNING,
         worker_id=worker.pk,
         session_key="acme/ledger",
-        user_key="acme/ledger",
+        limit_user="acme/ledger",
         monitor_id=start().pk,
     )
 
@@ -41,7 +41,7 @@ LINKED: dict[str, Callable[[Job], int | None]] = {
     "tenantqueue": lambda job: job.queue_id,
     "worker": lambda job: job.worker_id,
     "session": lambda job: Session.objects.get(kind="serial").pk,
-    "usercap": lambda job: UserCap.objects.get().pk,
+    "userlimit": lambda job: UserLimit.objects.get().pk,
     "concurrentjobmonitor": lambda job: job.monitor_id,
 }
 

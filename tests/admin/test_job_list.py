@@ -291,7 +291,7 @@ def test_errors_that_are_no_errors_are_shown_as_far_as_they_go(
     [
         ({"held_by": "session", "session_key": "a/b"}, "held: session"),
         ({"held_by": "task", "session_key": None}, "held: task"),
-        ({"held_by": "user", "user_key": "a/b", "session_key": None}, "held: user"),
+        ({"held_by": "limit_user", "limit_user": "a/b", "session_key": None}, "held: user limit"),
     ],
 )
 def test_row_of_a_held_job_names_its_gate(

@@ -62,7 +62,7 @@ def test_parts_need_the_permission_to_view(operator: Callable[..., Client]) -> N
 def test_refresh_takes_a_bounded_number_of_queries(admin_client: Client) -> None:
     queue = make_queue("acme", num_slots=1)
     make_job(queue, state=State.RUNNING)
-    job = make_job(queue, session_key="acme/a", user_key="acme/b")
+    job = make_job(queue, session_key="acme/a", limit_user="acme/b")
 
     with CaptureQueriesContext(
         connection,

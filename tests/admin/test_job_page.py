@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from django_tenantqueue.execution.outcome import UNKNOWN_CLASS
-from django_tenantqueue.models import Job, QueueRate, Session, TaskControl, UserCap
+from django_tenantqueue.models import Job, QueueRate, Session, TaskControl, UserLimit
 from django_tenantqueue.operations import control
 from django_tenantqueue.states import State
 from tests.factories import made_changes, make_job, make_queue, make_worker, state_of
@@ -152,7 +152,10 @@ def test_page_of_a_job_whose_session_has_no_row_yet_says_where_it_stands(
     ("columns", "told"),
     [
         ({"paused": True}, "Its task is paused."),
-        ({"num_slots": 1}, "Its task has reached its cap: 1 job may run at once, of all tenants."),
+        (
+            {"num_slots": 1},
+            "Its task has reached its limit: 1 job may run at once, of all tenants.",
+        ),
     ],
 )
 def test_page_links_what_holds_a_job_of_a_controlled_task(
@@ -170,14 +173,14 @@ def test_page_links_what_holds_a_job_of_a_controlled_task(
 
 
 def test_page_links_the_cap_of_the_user(admin_client: Client) -> None:
-    cap = UserCap.objects.create(
-        kind="user", tenant="acme", key="ada", gate_key="acme/ada", num_slots=1
+    cap = UserLimit.objects.create(
+        kind="limit_user", tenant="acme", key="ada", gate_key="acme/ada", num_slots=1
     )
-    job = make_job(user_key="acme/ada")
+    job = make_job(limit_user="acme/ada")
 
     content = admin_client.get(address(job)).content.decode()
 
-    assert f'<a href="{url_of("usercap", "change", cap.pk)}">acme/ada</a>' in content
+    assert f'<a href="{url_of("userlimit", "change", cap.pk)}">acme/ada</a>' in content
 
 
 def test_result_is_shown_from_the_row_or_the_cache(admin_client: Client) -> None:

@@ -442,7 +442,12 @@ def test_page_takes_few_statements(admin_client: Client, sent_statements: list[s
     monitor = start(200, parallel=40, queue="installs", interval=5)
     add_failed(monitor, "builtins.OSError", 20)
     for n in range(10):
-        held = {"state": "held", "held_by": "user", "user_key": f"acme/{n}", "session_key": None}
+        held = {
+            "state": "held",
+            "held_by": "limit_user",
+            "limit_user": f"acme/{n}",
+            "session_key": None,
+        }
         make_jobs(queue, 2, monitor_id=monitor.pk, **held)
 
     sent_statements.clear()

@@ -111,9 +111,9 @@ def test_who_may_view_monitors_alone_sees_none_of_their_jobs(operator: Operator)
     assert not [secret for secret in secrets if secret not in allowed]
 
 
-@pytest.mark.parametrize("model", ["session", "usercap"])
+@pytest.mark.parametrize("model", ["session", "userlimit"])
 def test_who_may_view_lines_alone_sees_none_of_their_jobs(operator: Operator, model: str) -> None:
-    option = "session" if model == "session" else "user"
+    option = "session" if model == "session" else "limit_user"
     for _ in range(2):
         noop.using(**{option: "7"}).delay()
     run_commit_hooks("default")

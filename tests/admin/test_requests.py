@@ -55,7 +55,7 @@ def pages(rows: Rows) -> Iterator[str]:
     yield reverse("admin:tenantqueue_failure_group") + f"?task={OURS}.failing&error={OURS}.Error"
     for model in (*LISTS, *FLEET):
         yield url_of(model, "changelist")
-    for model in ("tenantqueue", "usercap", "taskcontrol"):
+    for model in ("tenantqueue", "userlimit", "taskcontrol"):
         yield url_of(model, "add")
     for model, pk in rows.pages.items():
         yield url_of(model, "change", pk)

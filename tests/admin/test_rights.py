@@ -95,7 +95,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
         "action:retire_selected": CHANGE,
         "action:unretire_selected": CHANGE,
     },
-    "usercap": {**PAUSED, "add": ADD},
+    "userlimit": {**PAUSED, "add": ADD},
     "worker": {
         **TUNED,
         "action:drain_selected": CHANGE,

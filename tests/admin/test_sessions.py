@@ -1,4 +1,4 @@
-"""Sessions with their lines, and users' caps, in the admin."""
+"""Sessions with their lines, and user limits, in the admin."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from django_tenantqueue import Unique
+from django_tenantqueue import Serial, Unique
 from django_tenantqueue.gate_keys import gate_key
 from django_tenantqueue.models import ConcurrentJobMonitor, Job, Session
 from django_tenantqueue.testing import run_commit_hooks, run_pending
@@ -22,7 +22,7 @@ from .forms import form_values
 
 pytestmark = pytest.mark.django_db
 SESSIONS = "/admin/tenantqueue/session/"
-CAPS = "/admin/tenantqueue/usercap/"
+CAPS = "/admin/tenantqueue/userlimit/"
 
 
 def enqueue(count: int = 3, **options: Any) -> list[Job]:
@@ -54,7 +54,7 @@ def test_list_asks_the_database_as_often_for_many_sessions(
 
 
 def test_reason_names_the_job_that_has_halted_the_session(admin_client: Client) -> None:
-    job = fail.using(session="s", max_attempts=1, on_failure="halt").delay()
+    job = fail.using(session=Serial("s", on_failure="halt"), max_attempts=1).delay()
     run_pending()
 
     assert f": job #{job.pk} failed" in text_of(admin_client.get(SESSIONS))
@@ -87,9 +87,9 @@ def test_reason_names_the_monitor_that_has_the_turn(admin_client: Client) -> Non
 def test_reason_names_the_gate_that_holds_the_next_job(admin_client: Client) -> None:
     unique = Unique("while_executing", key="k")
     for _ in range(2):
-        noop.using(user="7", tenant="acme").delay()
+        noop.using(limit_user="7", tenant="acme").delay()
     noop.using(unique=unique, tenant="acme").delay()
-    behind = noop.using(session="capped", user="7", tenant="acme").delay()
+    behind = noop.using(session="capped", limit_user="7", tenant="acme").delay()
     alone = noop.using(session="alone", unique=unique, tenant="acme").delay()
     pause_task(fail.name)
     stopped = fail.using(session="stopped", tenant="acme").delay()
@@ -147,7 +147,7 @@ def test_operator_sees_a_conflict_when_somebody_was_faster(admin_client: Client)
 
 
 def test_halted_session_is_resumed(admin_client: Client) -> None:
-    fail.using(session="s", tenant="acme", max_attempts=1, on_failure="halt").delay()
+    fail.using(session=Serial("s", on_failure="halt"), tenant="acme", max_attempts=1).delay()
     run_pending()
     (waiting,) = enqueue(1)
     session = Session.objects.get()
@@ -166,7 +166,7 @@ def test_halted_session_is_resumed(admin_client: Client) -> None:
 
 def test_sessions_and_caps_are_apart(admin_client: Client) -> None:
     enqueue(1)
-    noop.using(user="7", tenant="acme").delay()
+    noop.using(limit_user="7", tenant="acme").delay()
     run_commit_hooks("default")
 
     assert "s acme " in text_of(admin_client.get(SESSIONS))
@@ -177,19 +177,19 @@ def test_sessions_and_caps_are_apart(admin_client: Client) -> None:
 
 def test_cap_is_added_before_the_first_job_and_holds(admin_client: Client) -> None:
     added = admin_client.post(
-        url_of("usercap", "add"), {"tenant": "acme", "key": "", "num_slots": "3", "_save": "Save"}
+        url_of("userlimit", "add"), {"tenant": "acme", "key": "", "num_slots": "3", "_save": "Save"}
     )
     assert added.status_code == 302, text_of(added)
     assert "(all users without their own)" in text_of(admin_client.get(CAPS))
 
-    jobs = [noop.using(user="7", tenant="acme").delay() for _ in range(5)]
+    jobs = [noop.using(limit_user="7", tenant="acme").delay() for _ in range(5)]
     run_commit_hooks("default")
 
     assert [job.refresh().state for job in jobs].count("created") == 3
 
 
 def test_cap_is_changed_in_the_list(admin_client: Client) -> None:
-    jobs = [noop.using(user="7", tenant="acme").delay() for _ in range(5)]
+    jobs = [noop.using(limit_user="7", tenant="acme").delay() for _ in range(5)]
     run_commit_hooks("default")
     values = form_values(admin_client.get(CAPS), "form-TOTAL_FORMS")
 
@@ -202,12 +202,12 @@ def test_cap_is_changed_in_the_list(admin_client: Client) -> None:
 
 def test_cap_that_exists_is_refused_with_a_message(admin_client: Client) -> None:
     values = {"tenant": "acme", "key": "7", "num_slots": "3", "_save": "Save"}
-    assert admin_client.post(url_of("usercap", "add"), values).status_code == 302
+    assert admin_client.post(url_of("userlimit", "add"), values).status_code == 302
 
-    again = admin_client.post(url_of("usercap", "add"), values)
+    again = admin_client.post(url_of("userlimit", "add"), values)
 
     assert again.status_code == 200
-    assert "This user has a cap already" in text_of(again)
+    assert "This user has a limit already" in text_of(again)
 
 
 def test_job_page_says_that_it_stands_in_a_line(admin_client: Client) -> None:
@@ -222,7 +222,7 @@ def test_healthy_session_has_no_colour_and_a_halted_one_is_red(admin_client: Cli
     enqueue()
     assert "tq-state" not in admin_client.get(SESSIONS).content.decode()
 
-    fail.using(session="t", max_attempts=1, on_failure="halt").delay()
+    fail.using(session=Serial("t", on_failure="halt"), max_attempts=1).delay()
     run_pending()
 
     content = admin_client.get(SESSIONS).content.decode()
@@ -242,12 +242,12 @@ def test_paused_session_is_red_when_jobs_are_in_line_alone(admin_client: Client)
 
 
 def test_cap_says_that_it_holds_jobs(admin_client: Client) -> None:
-    noop.using(user=7, tenant="acme").delay()
+    noop.using(limit_user=7, tenant="acme").delay()
     run_commit_hooks("default")
     assert "tq-state" not in admin_client.get(CAPS).content.decode()
 
     Session.objects.update(num_slots=1)
-    noop.using(user=7, tenant="acme").delay()
+    noop.using(limit_user=7, tenant="acme").delay()
     run_commit_hooks("default")
     assert ">full</span>" in admin_client.get(CAPS).content.decode()
 

@@ -9,7 +9,7 @@ import pytest
 from django.urls import reverse
 from django.utils import translation
 
-from django_tenantqueue.models import ConcurrentJobMonitor, Session, TaskControl, UserCap
+from django_tenantqueue.models import ConcurrentJobMonitor, Session, TaskControl, UserLimit
 from django_tenantqueue.queries.figures import ALL, Counts, add_figures
 from django_tenantqueue.states import State
 from django_tenantqueue.status.figures import duration_text, rough_text
@@ -20,7 +20,7 @@ from .conftest import url_of
 
 pytestmark = pytest.mark.django_db
 LISTS = (
-    *("tenantqueue", "job", "session", "usercap", "concurrentjobmonitor"),
+    *("tenantqueue", "job", "session", "userlimit", "concurrentjobmonitor"),
     *("worker", "taskcontrol", "duty", "change"),
 )
 LONGEST = 20
@@ -66,7 +66,7 @@ def fill() -> list[str]:
     add_figures("default", {(ALL, "app.tasks.report", ""): Counts(succeeded=3, failed=1)})
     kinds = Session.Kind
     session = Session.objects.create(kind=kinds.SERIAL, tenant="acme", key="s", gate_key="acme/s")
-    cap = UserCap.objects.create(kind=kinds.USER, tenant="acme", key="u", gate_key="acme/u")
+    cap = UserLimit.objects.create(kind=kinds.LIMIT_USER, tenant="acme", key="u", gate_key="acme/u")
     rows = (queue, waiting, failed, worker, duty, control, monitor, session, cap)
     return [
         reverse("admin:app_list", args=["tenantqueue"]),

@@ -34,7 +34,7 @@ from django_tenantqueue.models import (
     Session,
     TaskControl,
     TenantQueue,
-    UserCap,
+    UserLimit,
     Worker,
 )
 from django_tenantqueue.operations import control, sessions
@@ -63,13 +63,13 @@ pytestmark = pytest.mark.django_db
 Operator = Callable[..., Client]
 OURS, THEIRS = "acme", "zebra"
 LISTS = (
-    *("tenantqueue", "job", "session", "usercap", "concurrentjobmonitor", "schedule"),
+    *("tenantqueue", "job", "session", "userlimit", "concurrentjobmonitor", "schedule"),
     *("alertrule", "apitoken", "routing", "alert", "change"),
 )
 FLEET = ("worker", "taskcontrol", "duty", "retentionrule")
 EVERYTHING = (
     *(f"{action}_{model}" for model in (*LISTS[:-2], *FLEET) for action in ("view", "change")),
-    *("view_change", "view_alert", "add_tenantqueue", "add_usercap", "add_taskcontrol"),
+    *("view_change", "view_alert", "add_tenantqueue", "add_userlimit", "add_taskcontrol"),
     *("add_retentionrule", "delete_retentionrule", "add_routing", "delete_routing"),
     *("add_schedule", "delete_schedule"),
 )
@@ -101,7 +101,7 @@ class Rows:
     job: Job
     failed: Job
     session: Session
-    user: UserCap
+    user: UserLimit
     monitor: ConcurrentJobMonitor
     schedule: Schedule
     token: ApiToken
@@ -116,7 +116,7 @@ class Rows:
             "tenantqueue": self.queue.pk,
             "job": self.job.pk,
             "session": self.session.pk,
-            "usercap": self.user.pk,
+            "userlimit": self.user.pk,
             "concurrentjobmonitor": self.monitor.pk,
             "schedule": self.schedule.pk,
             "apitoken": self.token.pk,
@@ -142,7 +142,7 @@ def fill(tenant: str) -> Rows:
     make_job(make_queue(tenant, "halted", num_slots=0), name=f"{tenant}.halted")
     for _ in range(2):
         noop.using(tenant=tenant, session=f"{tenant}-session").delay()
-    noop.using(tenant=tenant, user=f"{tenant}-user").delay()
+    noop.using(tenant=tenant, limit_user=f"{tenant}-user").delay()
     monitor = ConcurrentJobMonitor.objects.start(
         f"{tenant}-monitor", [noop.call() for _ in range(3)], tenant=tenant, parallel=1
     )
@@ -160,7 +160,7 @@ def fill(tenant: str) -> Rows:
         job,
         failed,
         session,
-        UserCap.objects.get(tenant=tenant, key=f"{tenant}-user"),
+        UserLimit.objects.get(tenant=tenant, key=f"{tenant}-user"),
         monitor,
         make_schedule(f"{tenant}-schedule", noop, "0 3 * * *", tenant=tenant),
         make_token(f"{tenant}-token", tenant=tenant)[0],
@@ -256,7 +256,7 @@ def addresses(ours: Rows, theirs: Rows) -> Iterator[str]:
         yield url_of(model, "history", pk)
     yield url_of("concurrentjobmonitor", "change", ours.monitor.pk) + "?details=ready"
     yield url_of("tenantqueue", "add")
-    yield url_of("usercap", "add")
+    yield url_of("userlimit", "add")
 
 
 @pytest.mark.heavy
@@ -421,20 +421,20 @@ def test_action_on_rows_of_another_tenant_does_nothing(
         act("tenantqueue", "pause_selected", rows.queue.pk)
         act("tenantqueue", "retire_selected", rows.queue.pk)
         act("job", "cancel_selected", rows.job.pk)
-        act("usercap", "pause_selected", rows.user.pk)
+        act("userlimit", "pause_selected", rows.user.pk)
         act("concurrentjobmonitor", "cancel_selected", rows.monitor.pk)
         client.post(url_of("job", "change", rows.failed.pk), {"_cancel": "1", "_apply": "1"})
 
     assert TenantQueue.objects.get(pk=ours.queue.pk).paused
     assert TenantQueue.objects.get(pk=ours.queue.pk).retired
     assert state_of(ours.job.pk) == state_of(ours.failed.pk) == State.CANCELLED
-    assert UserCap.objects.get(pk=ours.user.pk).paused
+    assert UserLimit.objects.get(pk=ours.user.pk).paused
     assert ConcurrentJobMonitor.objects.get(pk=ours.monitor.pk).cancelled_at
     kept = TenantQueue.objects.get(pk=theirs.queue.pk)
     assert not kept.paused
     assert not kept.retired
     assert state_of(theirs.job.pk) == state_of(theirs.failed.pk) == State.CREATED
-    assert not UserCap.objects.get(pk=theirs.user.pk).paused
+    assert not UserLimit.objects.get(pk=theirs.user.pk).paused
     assert not ConcurrentJobMonitor.objects.get(pk=theirs.monitor.pk).cancelled_at
 
 
@@ -630,12 +630,12 @@ def test_schedule_of_another_tenant_is_neither_added_nor_run(
     assert theirs.schedule.last_job_id is None
 
 
-@pytest.mark.parametrize("model", ["tenantqueue", "usercap"])
+@pytest.mark.parametrize("model", ["tenantqueue", "userlimit"])
 def test_row_of_another_tenant_cannot_be_added(operator: Operator, model: str) -> None:
     client = operator(*EVERYTHING)
     make_queue(THEIRS, "new")
     columns = {"name": "new", "num_slots": "3", "weight": "1", "burst": ""}
-    columns |= {"key": "new"} if model == "usercap" else {}
+    columns |= {"key": "new"} if model == "userlimit" else {}
     before = TenantQueue.objects.count() + Session.objects.count()
 
     refused = client.post(url_of(model, "add"), {**columns, "tenant": THEIRS})
@@ -782,7 +782,7 @@ def test_user_without_tenants_sees_empty_lists(
 EMPTY = {"pattern": "x", "queue": "default", "key": "x", "num_slots": "3", "weight": "1"}
 ADDED = {
     "tenantqueue": EMPTY | {"name": "x", "burst": ""},
-    "usercap": EMPTY,
+    "userlimit": EMPTY,
     "routing": EMPTY,
     "schedule": COLUMNS,
     "alertrule": {

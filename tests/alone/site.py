@@ -69,7 +69,7 @@ def fill() -> None:
     """Make jobs of each kind, and let a worker run what it can."""
     job = noop.using(tenant="acme", then=[noop.call()]).delay()
     noop.using(tenant="acme", session="payroll").delay()
-    noop.using(tenant="acme", user="eve", run_at=3600).delay()
+    noop.using(tenant="acme", limit_user="eve", run_at=3600).delay()
     ConcurrentJobMonitor.objects.start(
         "letters", [noop.call() for _ in range(3)], tenant="acme", parallel=2
     )

@@ -23,7 +23,7 @@ TABLES = 14
 HOT_INDEXES, MONTH_INDEXES = 22, 8
 LISTS = [
     *("change", "job", "maintenance duty", "monitor", "session", "task control", "tenant queue"),
-    *("user cap", "worker"),
+    *("user limit", "worker"),
 ]
 COMMANDS = ["runworker", "tenantqueue", "workerhealth"]
 

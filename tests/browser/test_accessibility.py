@@ -15,7 +15,7 @@ from django_tenantqueue.contrib.alerts.control import make_alert_rule
 from django_tenantqueue.contrib.alerts.models import Alert
 from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.contrib.routing.control import make_routing
-from django_tenantqueue.models import ConcurrentJobMonitor, Session, UserCap
+from django_tenantqueue.models import ConcurrentJobMonitor, Session, UserLimit
 from django_tenantqueue.operations import control, sessions
 from django_tenantqueue.queries.figures import ALL, Counts, add_figures
 from django_tenantqueue.states import State
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 OpenPage = Callable[..., Page]
 ADMIN = "/admin/tenantqueue/"
 LISTS = (
-    *("tenantqueue", "job", "session", "usercap", "concurrentjobmonitor", "worker"),
+    *("tenantqueue", "job", "session", "userlimit", "concurrentjobmonitor", "worker"),
     *("taskcontrol", "duty", "alertrule", "alert", "routing", "change"),
     "apitoken",
 )
@@ -61,7 +61,7 @@ def fill() -> list[str]:
     waiting = make_job(paused, created_at=now - timedelta(hours=1))
     for _ in range(3):
         noop.using(tenant="acme", session="payroll").delay()
-        noop.using(tenant="acme", user="eve").delay()
+        noop.using(tenant="acme", limit_user="eve").delay()
     monitor = ConcurrentJobMonitor.objects.start(
         "letters", [noop.call() for _ in range(9)], tenant="acme", parallel=2
     )
@@ -85,7 +85,7 @@ def fill() -> list[str]:
     rows = {
         "tenantqueue": queue.pk,
         "session": Session.objects.get(kind=Session.Kind.SERIAL).pk,
-        "usercap": UserCap.objects.get(key="eve").pk,
+        "userlimit": UserLimit.objects.get(key="eve").pk,
         "concurrentjobmonitor": monitor.pk,
         "worker": worker.pk,
         "duty": make_duty().pk,

@@ -16,7 +16,7 @@ from django_tenantqueue.models import (
     QueueRate,
     Session,
     TenantQueue,
-    UserCap,
+    UserLimit,
 )
 from django_tenantqueue.operations import control, monitor_control, sessions
 from django_tenantqueue.operations.actor import acting_as
@@ -102,15 +102,15 @@ def in_queues() -> list[Blocked]:
 
 
 def before_gates() -> list[Blocked]:
-    """Return jobs that a session, a user's cap, a key, a task or a monitor holds."""
+    """Return jobs that a session, a user limit, a key, a task or a monitor holds."""
     halter = make_job(state=State.ERROR)
     session_of("busy")
     session_of("halted", halted_at=timezone.now(), halted_by=halter.pk)
     first = make_job(state=State.RUNNING, session_key="acme/busy")
-    cap = UserCap.objects.create(
-        kind="user", tenant="acme", key="ada", gate_key="acme/ada", num_slots=1
+    cap = UserLimit.objects.create(
+        kind="limit_user", tenant="acme", key="ada", gate_key="acme/ada", num_slots=1
     )
-    of_ada = make_job(state=State.RUNNING, user_key="acme/ada")
+    of_ada = make_job(state=State.RUNNING, limit_user="acme/ada")
     holder = make_job(state=State.RUNNING, exclusive_key="acme/import")
     monitor = ConcurrentJobMonitor.objects.create(
         name="import", tenant="acme", parallel=2, anchor_id=10**9, created_at=timezone.now()
@@ -135,11 +135,11 @@ def before_gates() -> list[Blocked]:
             "session: acme / halted",
         ),
         Blocked(
-            held("user", user_key="acme/ada"),
+            held("limit_user", limit_user="acme/ada"),
             Code.USER_FULL,
-            f"Its user has reached the cap: 1 job may run at once (#{of_ada.pk} does).",
-            "Or raise the user's cap.",
-            f"user cap: {cap}",
+            f"Its user has reached the limit: 1 job may run at once (#{of_ada.pk} does).",
+            "Or raise the user limit.",
+            f"user limit: {cap}",
         ),
         Blocked(
             held("exclusive", exclusive_key="acme/import"),

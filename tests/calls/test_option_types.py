@@ -7,8 +7,8 @@ from typing import get_args
 import pytest
 
 from django_tenantqueue.calls import option_types
-from django_tenantqueue.calls.given import CHECKS
 from django_tenantqueue.calls.options import NAMES, OF_TASKS
+from django_tenantqueue.calls.serial import OnFailure, OnWait, Serial
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.groups import DEFAULTS
 
@@ -20,12 +20,9 @@ def test_types_name_the_options_that_are_accepted() -> None:
     assert option_types.GroupOptions.__optional_keys__ == set(DEFAULTS)
 
 
-@pytest.mark.parametrize(
-    ("name", "texts"),
-    [("on_wait", option_types.OnWait), ("on_failure", option_types.OnFailure)],
-)
+@pytest.mark.parametrize(("name", "texts"), [("on_wait", OnWait), ("on_failure", OnFailure)])
 def test_types_name_the_texts_that_are_accepted(name: str, texts: object) -> None:
     for text in get_args(texts):
-        assert CHECKS[name](name, text) == text
+        assert getattr(Serial("s", **{name: text}), name) == text
     with pytest.raises(InvalidOption, match=" or ".join(map(repr, get_args(texts)))):
-        CHECKS[name](name, "wait")
+        Serial("s", **{name: "wait"})  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from django_tenantqueue.models import Change
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.monitor_control import tune_monitor
-from django_tenantqueue.operations.sessions import make_user_cap
+from django_tenantqueue.operations.sessions import make_user_limit
 from tests.factories import cap_task, make_queue
 from tests.operations.monitors import start
 from tests.process.workers import wait_until
@@ -38,8 +38,8 @@ def monitor() -> tuple[str, Callable[[int], Any]]:
 
 
 def cap() -> tuple[str, Callable[[int], Any]]:
-    make_user_cap("acme", "eve", num_slots=3)
-    return "num_slots", lambda value: make_user_cap("acme", "eve", num_slots=value)
+    make_user_limit("acme", "eve", num_slots=3)
+    return "num_slots", lambda value: make_user_limit("acme", "eve", num_slots=value)
 
 
 def task() -> tuple[str, Callable[[int], Any]]:

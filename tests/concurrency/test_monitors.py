@@ -230,10 +230,10 @@ def test_details_are_added_when_the_project_has_another_isolation():
 def test_what_was_fed_is_announced_when_a_monitor_cannot_be_ended_now(open_connection):
     ending = start(0, parallel=1, keep_open=True)
     feeding = ConcurrentJobMonitor.objects.start(
-        "work", [noop.using(user="7").call()], tenant="acme", parallel=1, priority=240
+        "work", [noop.using(limit_user="7").call()], tenant="acme", parallel=1, priority=240
     )
     ConcurrentJobMonitor.objects.filter(pk=ending.pk).update(keep_open=False)
-    Job.objects.filter(monitor_id=feeding.pk, user_key="acme/7").update(
+    Job.objects.filter(monitor_id=feeding.pk, limit_user="acme/7").update(
         state="held", held_by="monitor"
     )
 

@@ -124,15 +124,23 @@ def test_other_task_of_a_user_starts_while_one_has_its_cap_elsewhere(settings):
     settings.TENANTQUEUE = {**settings.TENANTQUEUE, "DEFAULT_USER_SLOTS": 2}
     busy, queue = make_queue(), make_queue()
     make_jobs(busy, 1, state="running")
-    capped = make_jobs(queue, 10, state="held", held_by="user", user_key="t/u", session_key=None)
+    capped = make_jobs(
+        queue, 10, state="held", held_by="limit_user", limit_user="t/u", session_key=None
+    )
     (other,) = make_jobs(
-        queue, 1, state="held", held_by="user", user_key="t/u", session_key=None, name="other"
+        queue,
+        1,
+        state="held",
+        held_by="limit_user",
+        limit_user="t/u",
+        session_key=None,
+        name="other",
     )
     cap_task(NOOP, 1)
 
     Sweep().step("default")
 
-    assert not Job.objects.filter(pk__in=capped, held_by="user").exists()
+    assert not Job.objects.filter(pk__in=capped, held_by="limit_user").exists()
     with turned_loop(threads=4) as loop:
         assert run_one(loop) == other
     assert untouched(capped)

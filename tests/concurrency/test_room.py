@@ -81,7 +81,7 @@ def test_bulk_stores_nothing_when_a_later_batch_has_no_room(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "options", [{"session": "s"}, {"user": "u"}, {"run_at": timedelta(days=1)}]
+    "options", [{"session": "s"}, {"limit_user": "u"}, {"run_at": timedelta(days=1)}]
 )
 def test_job_is_refused_when_it_would_wait_elsewhere(options):
     make_jobs(make_queue("acme", max_waiting=1), 1)

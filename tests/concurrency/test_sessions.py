@@ -5,17 +5,19 @@ from __future__ import annotations
 import random
 import threading
 import time
+from typing import Any
 
 import psycopg
 import pytest
 from django.db import connection, transaction
 
+from django_tenantqueue import Serial
 from django_tenantqueue.gate_keys import SESSION, JobGates, gate_key
 from django_tenantqueue.models import Job, Session
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.gates import Sweep, keys_of, release, release_in_transaction
 from django_tenantqueue.operations.sessions import (
-    make_user_cap,
+    make_user_limit,
     pause_sessions,
     resume_sessions,
     tune_session,
@@ -33,8 +35,9 @@ KEY = gate_key("acme", "s")
 KEYS = {SESSION: {KEY}}
 
 
-def enqueue(count: int = 1, **options: object) -> list[int]:
-    return noop.using(session="s", tenant="acme", **options).enqueue_many([()] * count)
+def enqueue(count: int = 1, **options: Any) -> list[int]:
+    options = {"session": "s", "tenant": "acme", **options}
+    return noop.using(**options).enqueue_many([()] * count)
 
 
 def inside() -> list[int]:
@@ -206,7 +209,7 @@ def test_job_that_an_operator_holds_is_let_through_later(open_connection):
 
 def test_session_halts_when_its_row_was_removed_while_its_job_came():
     """The pruning may look before a job comes, and remove the row after its release."""
-    [job] = enqueue(on_failure="halt")
+    [job] = enqueue(session=Serial("s", on_failure="halt"))
     Session.objects.all().delete()
 
     assert control.cancel([job])[0]
@@ -242,7 +245,7 @@ def test_caps_of_users_are_set_whatever_is_pruned_meanwhile(threads):
 
     def change() -> None:
         for _ in range(40):
-            cap = make_user_cap("acme", "7", num_slots=3)
+            cap = make_user_limit("acme", "7", num_slots=3)
             assert cap.num_slots == 3
             assert pause_sessions([cap.pk]) == [cap.pk]
             assert resume_sessions([cap.pk]) == [cap.pk]

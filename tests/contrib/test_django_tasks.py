@@ -19,7 +19,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_tenantqueue import Unique, use_tenant
+from django_tenantqueue import Serial, Unique, use_tenant
 from django_tenantqueue.calls.sources import find_task, registered_tasks
 from django_tenantqueue.contrib.django_tasks import TenantQueueBackend, TenantQueueTask, framework
 from django_tenantqueue.contrib.django_tasks.framework import (
@@ -351,8 +351,8 @@ def test_result_is_the_one_that_is_read_back(declared: Any):
     "given",
     [
         {"tenant": "acme"},
-        {"session": "order-17", "on_wait": "skip", "on_failure": "halt"},
-        {"user": "ann", "labels": ["nightly"], "created_by": "import"},
+        {"session": Serial("order-17", on_wait="skip", on_failure="halt")},
+        {"limit_user": "ann", "labels": ["nightly"], "created_by": "import"},
         {"max_attempts": 4, "timeout": 60, "hard_timeout": 90},
         {"run_after": timedelta(hours=1), "queue_name": "mail", "priority": 10},
     ],
@@ -366,7 +366,7 @@ def test_job_goes_to_the_same_place_when_the_task_of_a_result_is_enqueued(given:
     assert result == read
     first, second = (Job.objects.get(pk=int(one.id)) for one in (read, again))
     for name in (
-        *("tenant", "queue_id", "session_key", "session_skip", "session_halt", "user_key"),
+        *("tenant", "queue_id", "session_key", "session_skip", "session_halt", "limit_user"),
         *("labels", "created_by", "max_attempts", "timeout_seconds", "hard_timeout_seconds"),
         *(("priority", "run_at") if "run_after" in given else ()),
     ):

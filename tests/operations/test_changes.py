@@ -13,6 +13,7 @@ from django.test import override_settings
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from django_tenantqueue import Serial
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.gate_keys import gate_key
 from django_tenantqueue.models import Change, Job, Session, TenantQueue
@@ -114,9 +115,9 @@ def resume_halted_session() -> tuple[str, int, Call]:
 
 
 def cap_user() -> tuple[str, int, Call]:
-    pk = sessions.make_user_cap("acme", "eve", num_slots=1).pk
+    pk = sessions.make_user_limit("acme", "eve", num_slots=1).pk
     Change.objects.all().delete()
-    return "user_cap", pk, lambda: sessions.make_user_cap("acme", "eve", num_slots=4)
+    return "user_limit", pk, lambda: sessions.make_user_limit("acme", "eve", num_slots=4)
 
 
 def pause_task() -> tuple[str, int, Call]:
@@ -408,7 +409,7 @@ def test_changed_lanes_are_one_entry_of_the_user_that_runs_the_command() -> None
 
 
 def test_worker_is_named_when_a_failure_halts_a_session() -> None:
-    job = fail.using(session="s", tenant="acme", max_attempts=1, on_failure="halt").delay()
+    job = fail.using(session=Serial("s", on_failure="halt"), tenant="acme", max_attempts=1).delay()
     noop.using(session="s", tenant="acme").delay()
 
     run_pending()
@@ -424,7 +425,7 @@ def test_worker_is_named_when_a_failure_halts_a_session() -> None:
 
 def test_nothing_is_left_by_what_workers_do_all_day() -> None:
     for _ in range(3):
-        noop.using(session="s", user="u", tenant="acme").delay()
+        noop.using(session="s", limit_user="u", tenant="acme").delay()
     fail.using(max_attempts=1).delay()
 
     run_pending()

@@ -69,7 +69,7 @@ def fill(tenant: str) -> TenantQueue:
     FireworqQueue.objects.create(queue=queue, pushes=1)
     key = gate_key(tenant, "k")
     Session.objects.create(kind="serial", tenant=tenant, key="k", gate_key=key)
-    Session.objects.create(kind="user", tenant=tenant, key="k", gate_key=key)
+    Session.objects.create(kind="limit_user", tenant=tenant, key="k", gate_key=key)
     rule = AlertRule.objects.create(name=f"rule of {tenant}", tenant=tenant, kind="queue_late")
     Alert.objects.create(
         rule=rule, tenant=tenant, key="1", opened_at=timezone.now(), seen_at=timezone.now()

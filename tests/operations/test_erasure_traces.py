@@ -79,7 +79,7 @@ def plant_jobs(queue: TenantQueue) -> None:
         "progress_message": text,
         "stats": {text: 1},
         "session_key": gate_key(TENANT, PLANTED),
-        "user_key": gate_key(TENANT, PLANTED),
+        "limit_user": gate_key(TENANT, PLANTED),
         "exclusive_key": gate_key(TENANT, PLANTED),
         "unique_key": gate_key(TENANT, PLANTED),
         "errors": [{"class": "ValueError", "message": text, "traceback": text}],

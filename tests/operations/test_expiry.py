@@ -9,10 +9,10 @@ import pytest
 from django.db.models import F
 from django.utils import timezone
 
-from django_tenantqueue import Unique
+from django_tenantqueue import Serial, Unique
 from django_tenantqueue.models import Job, Session
 from django_tenantqueue.operations import control, maintain
-from django_tenantqueue.operations.sessions import make_user_cap
+from django_tenantqueue.operations.sessions import make_user_limit
 from django_tenantqueue.queries.control import find_expired
 from django_tenantqueue.testing import run_commit_hooks, run_pending
 from tests.factories import make_job, make_queue, pause_task, state_of, states_of
@@ -49,7 +49,7 @@ def test_expired_head_in_a_paused_queue_lets_its_session_go_on() -> None:
 
 def test_expired_jobs_are_cancelled_wherever_they_wait() -> None:
     later = timedelta(hours=1)
-    make_user_cap("", "7", num_slots=1)
+    make_user_limit("", "7", num_slots=1)
     pause_task(add.name)
     stopped = noop.using(queue="stopped").delay()
     control.pause([stopped.queue_id])
@@ -57,7 +57,7 @@ def test_expired_jobs_are_cancelled_wherever_they_wait() -> None:
         stopped,
         noop.using(run_at=later).delay(),
         noop.using(session="s", run_at=later).delay(),
-        *(noop.using(user="7").delay() for _ in range(2)),
+        *(noop.using(limit_user="7").delay() for _ in range(2)),
         *(noop.using(unique=Unique("while_executing")).delay() for _ in range(2)),
         make_job(state="scheduled", attempt=1, run_at=timezone.now() + later),
         make_job(state="held", held_by="task", name=add.name),
@@ -135,7 +135,7 @@ def test_unique_key_is_free_when_its_job_has_expired() -> None:
 def test_session_halts_when_a_job_expires_in_its_turn_that_says_so(
     on_failure: Any, state: str
 ) -> None:
-    head = noop.using(session="s", on_failure=on_failure).delay()
+    head = noop.using(session=Serial("s", on_failure=on_failure)).delay()
     after = noop.using(session="s").delay()
     expire_now(head.pk)
 

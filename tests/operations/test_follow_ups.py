@@ -220,7 +220,7 @@ def test_follow_up_passes_its_gates():
     later = timezone.now() + timedelta(hours=1)
     calls = [
         noop.using(session="s").call(),
-        noop.using(user="u").call(),
+        noop.using(limit_user="u").call(),
         noop.using(unique=Unique("while_executing")).call(),
         noop.using(run_at=timedelta(hours=1)).call(),
         noop.using(run_at=later, expires_at=later).call(),
@@ -231,7 +231,7 @@ def test_follow_up_passes_its_gates():
     run_pending()
 
     session, user, exclusive, delayed, timed, expiring = followers(job)
-    assert (session.session_key, user.user_key) == ("a/s", "a/u")
+    assert (session.session_key, user.limit_user) == ("a/s", "a/u")
     assert exclusive.exclusive_key is not None
     assert [f.state for f in (session, user, exclusive)] == ["success"] * 3
     assert [f.state for f in (delayed, timed)] == ["scheduled"] * 2

@@ -138,7 +138,7 @@ def test_details_with_one_key_run_one_after_another() -> None:
     [
         ({"unique": Unique("until_executed")}, "the callback of a monitor runs once"),
         ({"run_at": timedelta(hours=1)}, "the callback of a monitor runs once"),
-        ({"user": "7"}, "the callback of a monitor runs once"),
+        ({"limit_user": "7"}, "the callback of a monitor runs once"),
         ({"expires_at": timedelta(hours=1)}, "count from the start of the monitor"),
         ({"tenant": "other"}, "belong to its tenant"),
     ],

@@ -131,13 +131,13 @@ def test_details_go_into_the_queue_of_the_monitor_or_of_their_task() -> None:
 
 def test_details_pass_the_caps_of_their_users(settings) -> None:
     settings.TENANTQUEUE = {**settings.TENANTQUEUE, "DEFAULT_USER_SLOTS": 1}
-    monitor = start([noop.using(user="7").call() for _ in range(4)])
+    monitor = start([noop.using(limit_user="7").call() for _ in range(4)])
 
     assert states(monitor) == ["created", "held", "held", "held"]
     assert list(monitor.details().order_by("pk").values_list("held_by", flat=True)) == [
         None,
-        "user",
-        "user",
+        "limit_user",
+        "limit_user",
         "monitor",
     ]
     assert len(run_pending()) == 5

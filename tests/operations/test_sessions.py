@@ -14,7 +14,7 @@ from django_tenantqueue.gate_keys import gate_key
 from django_tenantqueue.models import Session
 from django_tenantqueue.operations import sessions
 from django_tenantqueue.operations.gates import Sweep
-from django_tenantqueue.operations.sessions import Pruning, make_user_cap
+from django_tenantqueue.operations.sessions import Pruning, make_user_limit
 from django_tenantqueue.testing import run_commit_hooks, run_pending
 from tests.testapp.tasks import noop
 
@@ -33,19 +33,19 @@ def make_session(key: str = "s", kind: str = "serial", **columns: object) -> Ses
 def test_idle_rows_are_removed_and_no_others() -> None:
     for number in range(3):
         make_session(f"idle {number}")
-    make_session("idle user", "user")
+    make_session("idle user", "limit_user")
     kept = [
         make_session("paused", paused=True),
         make_session("set", on_failure="halt"),
         make_session("halted", halted_at=timezone.now()),
-        make_session("7", "user", num_slots=3),
+        make_session("7", "limit_user", num_slots=3),
         make_session("running"),
         make_session("waiting"),
-        make_session("busy", "user"),
+        make_session("busy", "limit_user"),
     ]
     noop.using(tenant="acme", session="running").delay()
     noop.using(tenant="acme", session="waiting", run_at=timedelta(hours=1)).delay()
-    noop.using(tenant="acme", user="busy").delay()
+    noop.using(tenant="acme", limit_user="busy").delay()
     run_commit_hooks("default")
     young = Session.objects.create(kind="serial", key="y", gate_key="/y")
 
@@ -77,16 +77,16 @@ def test_session_whose_row_was_removed_is_made_again() -> None:
 
 
 def test_user_cap_is_made_once_and_changed_after() -> None:
-    first = make_user_cap("acme", "7", num_slots=3)
-    again = make_user_cap("acme", "7", num_slots=5)
+    first = make_user_limit("acme", "7", num_slots=3)
+    again = make_user_limit("acme", "7", num_slots=5)
 
     assert (again.pk, again.num_slots) == (first.pk, 5)
 
 
 def test_cap_of_all_users_reaches_each_by_the_sweep() -> None:
-    jobs = [noop.using(tenant="acme", user=user).delay() for user in "aabb" for _ in range(2)]
+    jobs = [noop.using(tenant="acme", limit_user=user).delay() for user in "aabb" for _ in range(2)]
     run_commit_hooks("default")
-    make_user_cap("acme", num_slots=3)
+    make_user_limit("acme", num_slots=3)
     run_commit_hooks("default")
 
     Sweep().step("default")
@@ -98,10 +98,10 @@ def test_cap_of_all_users_reaches_each_by_the_sweep() -> None:
     ("tenant", "user"), [("acme", "a"), ("acme", "team/a"), ("a/b", "c/d"), ("a\\", "/b")]
 )
 def test_lower_cap_of_all_users_reaches_one_without_a_line(tenant: str, user: str) -> None:
-    jobs = [noop.using(tenant=tenant, user=user).delay() for _ in range(2)]
+    jobs = [noop.using(tenant=tenant, limit_user=user).delay() for _ in range(2)]
     run_commit_hooks("default")
     assert [job.refresh().state for job in jobs] == ["created"] * 2
-    make_user_cap(tenant, num_slots=1)
+    make_user_limit(tenant, num_slots=1)
     run_commit_hooks("default")
 
     Sweep().step("default")
@@ -110,10 +110,10 @@ def test_lower_cap_of_all_users_reaches_one_without_a_line(tenant: str, user: st
 
 
 def test_sweep_repairs_a_users_line_whose_release_was_missed() -> None:
-    make_user_cap("acme", "a", num_slots=1)
-    usual = noop.using(tenant="acme", user="a").delay()
+    make_user_limit("acme", "a", num_slots=1)
+    usual = noop.using(tenant="acme", limit_user="a").delay()
     run_commit_hooks("default")
-    urgent = noop.using(tenant="acme", user="a", priority=1).delay()
+    urgent = noop.using(tenant="acme", limit_user="a", priority=1).delay()
     connection.run_on_commit.clear()
 
     assert Sweep().step("default") == 1

@@ -155,8 +155,8 @@ def test_job_of_a_session_keeps_its_turn_when_its_task_is_paused() -> None:
 def test_job_counts_nowhere_else_when_its_task_is_paused(settings) -> None:
     settings.TENANTQUEUE = {**settings.TENANTQUEUE, "DEFAULT_USER_SLOTS": 1}
     pause_task(NOOP)
-    paused = [noop.using(user="7", unique=KEYED).delay() for _ in range(3)]
-    other = add.using(user="7", unique=KEYED).delay(1)
+    paused = [noop.using(limit_user="7", unique=KEYED).delay() for _ in range(3)]
+    other = add.using(limit_user="7", unique=KEYED).delay(1)
 
     assert [job.pk for job in run_pending()] == [other.pk]
 
@@ -167,13 +167,13 @@ def test_job_counts_nowhere_else_when_its_task_is_paused(settings) -> None:
 def test_jobs_come_back_to_their_gates_in_order_when_the_task_is_resumed(settings) -> None:
     settings.TENANTQUEUE = {**settings.TENANTQUEUE, "DEFAULT_USER_SLOTS": 1}
     pause_task(NOOP)
-    jobs = [noop.using(user="7").delay() for _ in range(3)]
+    jobs = [noop.using(limit_user="7").delay() for _ in range(3)]
     run_pending()
 
     resume_task(NOOP)
 
     assert states(jobs) == ["created", "held", "held"]
-    assert [job.held_by for job in jobs] == [None, "user", "user"]
+    assert [job.held_by for job in jobs] == [None, "limit_user", "limit_user"]
     assert [job.pk for job in run_pending()] == [job.pk for job in jobs]
 
 

@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from django_tenantqueue import DuplicateJob, Job, TaskHooks, Unique, current_job, delayed, task
+from django_tenantqueue import (
+    DuplicateJob,
+    Job,
+    Serial,
+    TaskHooks,
+    Unique,
+    current_job,
+    delayed,
+    task,
+)
 from django_tenantqueue.batches import BATCH
 from django_tenantqueue.calls.arguments import encode_args
 from django_tenantqueue.calls.sources import describe_method
@@ -511,7 +520,7 @@ def test_rejected_head_is_a_failure_to_its_session(on_failure: Any, state: str) 
     reject = Unique("while_executing_reject")
     first = add.using(unique=reject).delay(1)
     run_commit_hooks("default")
-    head = add.using(session="s", unique=reject, on_failure=on_failure).delay(1)
+    head = add.using(session=Serial("s", on_failure=on_failure), unique=reject).delay(1)
     after = add.using(session="s").delay(2)
     run_commit_hooks("default")
     Sweep().step("default")

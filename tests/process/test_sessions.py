@@ -1,4 +1,4 @@
-"""Sessions and caps of users hold, with real workers that fail, retry and are killed."""
+"""Sessions and user limits hold, with real workers that fail, retry and are killed."""
 
 from __future__ import annotations
 
@@ -69,11 +69,13 @@ def test_jobs_of_a_session_run_one_after_another_when_workers_are_killed(workers
 @pytest.mark.heavy
 def test_user_runs_as_many_at_once_as_the_cap_says(workers: Workers):
     make_queue("acme", num_slots=100)
-    Session.objects.create(kind="user", tenant="acme", key="two", gate_key="acme/two", num_slots=2)
+    Session.objects.create(
+        kind="limit_user", tenant="acme", key="two", gate_key="acme/two", num_slots=2
+    )
     ids = []
     for user, count in (("two", 40), ("other", 40)):
         calls = [(user, 50.0)] * count
-        ids += work.using(tenant="acme", user=user).enqueue_many(calls)
+        ids += work.using(tenant="acme", limit_user=user).enqueue_many(calls)
     workers.start("--threads=8", processes=2, settings={"DEFAULT_USER_SLOTS": 3})
 
     jobs = wait_for_end(ids)

@@ -52,9 +52,11 @@ HOT_KEY = ("tenantqueue_job_hot_pkey",)
 TASK_LINE = ("tenantqueue_job_task_line",)
 TASK_INSIDE = ("tenantqueue_job_task_inside",)
 SESSION_GATES = tuple(
-    f"tenantqueue_job_{kind}_{part}" for kind in ("session", "user") for part in ("line", "inside")
+    f"tenantqueue_job_{kind}_{part}"
+    for kind in ("session", "limit_user")
+    for part in ("line", "inside")
 )
-BLOCKING = {"session": ("tenantqueue_job_session_block",), "user": (), "exclusive": ()}
+BLOCKING = {"session": ("tenantqueue_job_session_block",), "limit_user": (), "exclusive": ()}
 READY = ("tenantqueue_job_ready",)
 SLOTS = ("tenantqueue_job_slots",)
 DUE = ("tenantqueue_job_due",)
@@ -63,7 +65,8 @@ OF_SOURCES = ("tenantqueue_job_source", "tenantqueue_history_source")
 OF_USER = ("tenantqueue_job_creator", "tenantqueue_history_creator")
 LINE = ("tenantqueue_job_monitor_line",)
 LINES = tuple(
-    f"tenantqueue_job_{kind}_line" for kind in ("monitor", "session", "user", "exclusive", "task")
+    f"tenantqueue_job_{kind}_line"
+    for kind in ("monitor", "session", "limit_user", "exclusive", "task")
 )
 HELD = ("tenantqueue_job_held",)
 INSIDE = ("tenantqueue_job_monitor_inside",)
@@ -190,7 +193,7 @@ CASES: dict[str, list[Case]] = {
             4000,
             settings=ORDERED,
         )
-        for kind in ("session", "user", "exclusive")
+        for kind in ("session", "limit_user", "exclusive")
     ],
     "read_monitor_gate": [
         Case(
@@ -504,7 +507,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "find_open_gates": [
         case
-        for kind in ("session", "user", "exclusive")
+        for kind in ("session", "limit_user", "exclusive")
         for case in both(
             of_kind(swept, kind),
             (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside", *BLOCKING[kind]),
@@ -521,7 +524,7 @@ CASES: dict[str, list[Case]] = {
             4000,
             worker=True,
         )
-        for kind in ("session", "user", "exclusive")
+        for kind in ("session", "limit_user", "exclusive")
     ],
     "halt_sessions": [
         Case(
@@ -985,7 +988,7 @@ CASES: dict[str, list[Case]] = {
             )
             for kind, keys, line in (
                 ("monitor", ["7", "8"], LINE),
-                ("user", ["tenant/1", "tenant/2"], ("tenantqueue_job_user_line",)),
+                ("limit_user", ["tenant/1", "tenant/2"], ("tenantqueue_job_limit_user_line",)),
                 ("exclusive", ["tenant/1", "tenant/2"], ("tenantqueue_job_exclusive_line",)),
             )
             for worker in (True, False)

@@ -139,20 +139,22 @@ FILL = (
         "'while_executing_reject' FROM tenantqueue_tenantqueue q"
     ),
 )
+KEYS = {"session": "session_key", "limit_user": "limit_user", "exclusive": "exclusive_key"}
+"""The column of the key of each gate."""
 GATED = (
     *(
-        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, held_by, {kind}_key) "
+        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, held_by, {column}) "
         f"SELECT q.id, 240, 240, {VALUES}, 'held', '{kind}', 'tenant/' || n "
         f"FROM generate_series(1, {GATES}) n, generate_series(1, {LINE}), "
         "(SELECT id FROM tenantqueue_tenantqueue WHERE paused LIMIT 1) q"
-        for kind in ("session", "user", "exclusive")
+        for kind, column in KEYS.items()
     ),
     *(
         f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, worker_id, claim_seq, attempt, "
-        f"max_attempts, queued_at, {kind}_key) SELECT q.id, 240, 240, {VALUES}, 'running', "
+        f"max_attempts, queued_at, {column}) SELECT q.id, 240, 240, {VALUES}, 'running', "
         f"{OTHER_WORKER}, 1, 1, 5, now(), 'tenant/' || n FROM generate_series(1, {GATES}, 2) n, "
         "(SELECT id FROM tenantqueue_tenantqueue WHERE paused LIMIT 1) q"
-        for kind in ("session", "user", "exclusive")
+        for column in KEYS.values()
     ),
     # a session whose head is overtaken: half of its priorities hold jobs that block
     (
@@ -164,7 +166,7 @@ GATED = (
     *(
         "INSERT INTO tenantqueue_session (kind, tenant, key, gate_key, created_at) SELECT "
         f"'{kind}', 'tenant', n, 'tenant/' || n, now() FROM generate_series(1, {GATES}) n"
-        for kind in ("serial", "user")
+        for kind in ("serial", "limit_user")
     ),
     # one task has a line in every queue
     (

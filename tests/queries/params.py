@@ -141,7 +141,7 @@ GATED_JOB: dict[str, Any] = {
     "session_key": None,
     "session_skip": False,
     "session_halt": False,
-    "user_key": None,
+    "limit_user": None,
     "exclusive_keys": None,
     "unique_mode": None,
     "previous_id": None,

@@ -100,11 +100,11 @@ def monitor(parallel: int, priority: int = 240) -> tuple[str, ...]:
     )
 
 
-def user_cap(slots: int) -> tuple[str, ...]:
+def user_limit(slots: int) -> tuple[str, ...]:
     return (
         (
             "INSERT INTO tenantqueue_session (kind, tenant, key, gate_key, num_slots, created_at) "
-            f"VALUES ('user', 't', 'u', 't/u', {slots}, now())"
+            f"VALUES ('limit_user', 't', 'u', 't/u', {slots}, now())"
         ),
     )
 
@@ -192,14 +192,14 @@ CASES: dict[str, Many] = {
         MONITORS, {**CREATED, "monitor_id": "5"}, monitor(MANY, priority=100)
     ),
     "release_gates": Many(
-        {"keys": ["t/u"], "user_slots": 2, "kind": "user"},
-        {**in_line("user"), "user_key": "'t/u'"},
-        user_cap(MANY),
+        {"keys": ["t/u"], "user_slots": 2, "kind": "limit_user"},
+        {"state": "'held'", "held_by": "'limit_user'", "limit_user": "'t/u'"},
+        user_limit(MANY),
     ),
     "release_gates (take back)": Many(
-        {"keys": ["t/u"], "user_slots": 2, "kind": "user"},
-        {**CREATED, "user_key": "'t/u'"},
-        user_cap(1),
+        {"keys": ["t/u"], "user_slots": 2, "kind": "limit_user"},
+        {**CREATED, "limit_user": "'t/u'"},
+        user_limit(1),
     ),
     "release_gates (sessions)": Many({**GATES, "kind": "session"}, in_line("session")),
     "release_gates (exclusive)": Many({**GATES, "kind": "exclusive"}, in_line("exclusive")),

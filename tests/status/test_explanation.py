@@ -21,7 +21,7 @@ from django_tenantqueue.models import (
     TaskControl,
     TaskRate,
     TenantQueue,
-    UserCap,
+    UserLimit,
     Worker,
 )
 from django_tenantqueue.models.worker import Role
@@ -65,9 +65,9 @@ def make_session(**columns: Any) -> Session:
     )
 
 
-def make_cap(user: str = "ada", **columns: Any) -> UserCap:
-    values = {"kind": "user", "tenant": "acme", "key": user, "gate_key": f"acme/{user}"}
-    return UserCap.objects.create(**values, **columns)
+def make_cap(user: str = "ada", **columns: Any) -> UserLimit:
+    values = {"kind": "limit_user", "tenant": "acme", "key": user, "gate_key": f"acme/{user}"}
+    return UserLimit.objects.create(**values, **columns)
 
 
 def make_monitor(**columns: Any) -> ConcurrentJobMonitor:
@@ -396,24 +396,24 @@ def test_session_has_not_released_its_head_yet() -> None:
 # users
 
 
-BEFORE_CAP = {"held_by": "user", "user_key": "acme/ada"}
+BEFORE_CAP = {"held_by": "limit_user", "limit_user": "acme/ada"}
 
 
 def test_user_has_reached_the_cap() -> None:
     make_worker()
     cap = make_cap(num_slots=1)
-    running = make_job(state=State.RUNNING, user_key="acme/ada")
+    running = make_job(state=State.RUNNING, limit_user="acme/ada")
 
     one = cause(held(**BEFORE_CAP), Code.USER_FULL)
 
     assert f"1 job may run at once (#{running.pk} does)" in one.sentence
     assert one.target is not None
-    assert (one.target.kind, one.target.id) == ("usercap", cap.pk)
+    assert (one.target.kind, one.target.id) == ("userlimit", cap.pk)
 
 
 def test_user_has_reached_the_default_cap_without_a_row() -> None:
     make_worker()
-    make_jobs(make_queue(), 2, state=State.RUNNING, user_key="acme/ada")
+    make_jobs(make_queue(), 2, state=State.RUNNING, limit_user="acme/ada")
 
     assert "2 jobs may run at once" in cause(held(**BEFORE_CAP), Code.USER_FULL).sentence
 
@@ -421,7 +421,7 @@ def test_user_has_reached_the_default_cap_without_a_row() -> None:
 def test_user_has_reached_the_cap_of_all_users_of_the_tenant() -> None:
     make_worker()
     of_all = make_cap("", num_slots=1)
-    make_job(state=State.RUNNING, user_key="acme/ada")
+    make_job(state=State.RUNNING, limit_user="acme/ada")
 
     one = cause(held(**BEFORE_CAP), Code.USER_FULL)
 
@@ -615,7 +615,7 @@ def test_all_causes_are_listed_worst_first() -> None:
         make_queue(paused=True, num_slots=0),
         state=State.HELD,
         name="tests.held",
-        user_key="acme/ada",
+        limit_user="acme/ada",
         run_at=timezone.now() + HOUR,
         **IN_SESSION,
     )

@@ -23,14 +23,14 @@ pytestmark = pytest.mark.django_db
 KEYS: dict[str, dict[str, Any]] = {
     "monitor": {"monitor_id": 7},
     "session": {"session_key": gate_key("acme", "ledger")},
-    "user": {"user_key": gate_key("acme", "eve")},
+    "limit_user": {"limit_user": gate_key("acme", "eve")},
     "exclusive": {"exclusive_key": gate_key("acme", "report 7")},
     "task": {"name": "shop.tasks.report"},
 }
 CAUSES = {
     "monitor": "monitor #7",
     "session": "session ledger",
-    "user": "user eve",
+    "limit_user": "user limit eve",
     "exclusive": "unique key report 7",
     "task": "task shop.tasks.report",
 }

@@ -17,7 +17,7 @@ from django_tenantqueue.models import (
     Session,
     TaskControl,
     TenantQueue,
-    UserCap,
+    UserLimit,
 )
 from django_tenantqueue.operations import control, monitor_control
 from django_tenantqueue.operations.actor import acting_as
@@ -224,25 +224,31 @@ def another_monitor_first() -> Work:
     return work
 
 
-def user_cap() -> Work:
-    UserCap.objects.create(kind="user", tenant="acme", key="ada", gate_key="acme/ada", num_slots=1)
+def user_limit() -> Work:
+    UserLimit.objects.create(
+        kind="limit_user", tenant="acme", key="ada", gate_key="acme/ada", num_slots=1
+    )
     work = make_work(parallel=5)
-    work.add(1, state=State.RUNNING, user_key="acme/ada")
-    work.add(4, state=State.HELD, held_by="user", user_key="acme/ada")
+    work.add(1, state=State.RUNNING, limit_user="acme/ada")
+    work.add(4, state=State.HELD, held_by="limit_user", limit_user="acme/ada")
     return work
 
 
 def paused_user() -> Work:
-    UserCap.objects.create(kind="user", tenant="acme", key="ada", gate_key="acme/ada", paused=True)
+    UserLimit.objects.create(
+        kind="limit_user", tenant="acme", key="ada", gate_key="acme/ada", paused=True
+    )
     work = make_work()
-    work.add(2, state=State.HELD, held_by="user", user_key="acme/ada")
+    work.add(2, state=State.HELD, held_by="limit_user", limit_user="acme/ada")
     return work
 
 
 def user_without_slots() -> Work:
-    UserCap.objects.create(kind="user", tenant="acme", key="ada", gate_key="acme/ada", num_slots=0)
+    UserLimit.objects.create(
+        kind="limit_user", tenant="acme", key="ada", gate_key="acme/ada", num_slots=0
+    )
     work = make_work()
-    work.add(2, state=State.HELD, held_by="user", user_key="acme/ada")
+    work.add(2, state=State.HELD, held_by="limit_user", limit_user="acme/ada")
     return work
 
 
@@ -310,12 +316,12 @@ def backoff() -> Work:
         (busy_workers, "workers_full", "All 1 threads of the workers that take its queue", 2),
         (other_jobs_first, "jobs_before", "3 jobs of its queue are before it.", 2),
         (another_monitor_first, "jobs_before", "Its details wait behind those of monitor #", 2),
-        (user_cap, "user_full", "Its user has reached the cap: 1 job may run at once", 4),
-        (paused_user, "user_paused", "The cap of its user is paused.", 2),
+        (user_limit, "user_full", "Its user has reached the limit: 1 job may run at once", 4),
+        (paused_user, "user_paused", "The limit of its user is paused.", 2),
         (user_without_slots, "user_without_slots", "Its user may run 0 jobs at once.", 2),
         (exclusive_key, "exclusive_held", "has the same exclusive key and runs first.", 2),
         (paused_task, "task_paused", "Its task is paused.", 3),
-        (capped_task, "task_full", "Its task has reached its cap: 1 job may run at once", 3),
+        (capped_task, "task_full", "Its task has reached its limit: 1 job may run at once", 3),
         (task_without_slots, "task_without_slots", "Its task may run 0 jobs at once.", 3),
         (backoff, "backoff", "They have failed and wait for another attempt (job #", 2),
     ],

@@ -242,14 +242,20 @@ def test_counting_stops_at_the_limit() -> None:
 
 def test_held_jobs_are_counted_by_what_holds_them() -> None:
     queue = make_queue()
-    keys = ("monitor_id", "session_key", "user_key", "exclusive_key", "name")
-    gates = ("monitor", "session", "user", "exclusive", "task")
+    keys = ("monitor_id", "session_key", "limit_user", "exclusive_key", "name")
+    gates = ("monitor", "session", "limit_user", "exclusive", "task")
     for count, (gate, key) in enumerate(zip(gates, keys, strict=True), 1):
         make_jobs(queue, count, state=State.HELD, held_by=gate, **{key: 7 if count == 1 else "a/7"})
 
     held = queries.count_jobs("default", most=4).held
 
-    assert (held.monitor, held.session, held.user, held.exclusive, held.task) == (1, 2, 3, 4, 4)
+    assert (held.monitor, held.session, held.limit_user, held.exclusive, held.task) == (
+        1,
+        2,
+        3,
+        4,
+        4,
+    )
 
 
 # what lacks a worker
@@ -477,12 +483,12 @@ def test_lines_that_move_no_more_are_a_problem() -> None:
     make_session("serial", "halted", halted_at=now)
     make_session("serial", "paused", paused=True)
     make_session("serial", "goes", on_wait="skip")
-    make_session("user", "ada", paused=True)
+    make_session("limit_user", "ada", paused=True)
     TaskControl.objects.create(name="tests.paused", paused=True)
     monitors = [make_monitor(paused=True), make_monitor(stop_after_failures=2), make_monitor()]
     for key in ("halted", "paused", "goes"):
         make_job(state=State.HELD, held_by="session", session_key=f"acme/{key}")
-    make_job(state=State.HELD, held_by="user", user_key="acme/ada")
+    make_job(state=State.HELD, held_by="limit_user", limit_user="acme/ada")
     for name in ("tests.paused", "tests.goes"):
         make_job(state=State.HELD, held_by="task", name=name)
     for monitor in monitors:
@@ -493,7 +499,7 @@ def test_lines_that_move_no_more_are_a_problem() -> None:
         "held jobs in halted sessions (resume them in the admin): acme/halted",
         f"held jobs of monitors that stopped after failures: acme/work #{monitors[1].pk}",
         "held jobs in paused sessions: acme/paused",
-        "held jobs of users whose caps are paused: acme/ada",
+        "held jobs of users whose limits are paused: acme/ada",
         f"held jobs of paused monitors: acme/work #{monitors[0].pk}",
         "held jobs of paused tasks: tests.paused",
     ]

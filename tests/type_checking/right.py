@@ -23,6 +23,7 @@ from django_tenantqueue import (
     Placeholder,
     Priority,
     RunningJob,
+    Serial,
     Task,
     TaskHooks,
     TaskOptions,
@@ -73,8 +74,9 @@ def options() -> None:
     assert_type(build.delay(order_id=1), Job)
     assert_type(build.using(queue="x", priority=Priority.ADMIN).delay(1), Job)
     assert_type(build.call(1), Call)
-    build.using(run_at=5, expires_at=timezone.now(), session=7, on_wait="skip").delay(1)
-    build.using(run_at=timedelta(days=1), on_failure="halt", labels=["a"], user="eve").delay(1)
+    build.using(run_at=5, expires_at=timezone.now(), session=7).delay(1)
+    build.using(session=Serial(7, on_wait="skip", on_failure="halt")).delay(1)
+    build.using(run_at=timedelta(days=1), labels=["a"], limit_user="eve").delay(1)
     build.using(tenant=None, unique=None, then=None).delay(1)
 
 

@@ -64,8 +64,8 @@ def planted() -> Found:
     }
 
 
-def test_thirteen_errors_are_planted() -> None:
-    assert len(planted()) == 13
+def test_fourteen_errors_are_planted() -> None:
+    assert len(planted()) == 14
 
 
 @pytest.mark.parametrize("found_by", [found_by_mypy, found_by_pyright])

@@ -1,9 +1,9 @@
 # pyright: strict
-"""Thirteen planted errors, each in a line that says so. Only checkers read this."""
+"""Fourteen planted errors, each in a line that says so. Only checkers read this."""
 
 from __future__ import annotations
 
-from django_tenantqueue import Unique, delayed, task
+from django_tenantqueue import Serial, Unique, delayed, task
 
 
 @task
@@ -24,7 +24,8 @@ def calls() -> None:
 def options() -> None:
     build.using(quue="x")  # wrong: the name of an option
     build.using(max_attempts="3")  # wrong: the type of an option
-    build.using(on_wait="wait")  # wrong: the text of an option
+    Serial("s", on_wait="wait")  # wrong: the mode of a session
+    build.using(on_wait="skip")  # wrong: an option of a session alone
     Unique("until_exectued")  # wrong: the mode
     task(priorty=120)(print)  # wrong: the name of an option of @task
     task(hooks=object())(print)  # wrong: hooks that are no hooks

@@ -75,7 +75,7 @@ def test_link_of_a_session_opens_in_this_session_alone(client: Client) -> None:
     session = client.session
     session["cart"] = 1
     session.save()
-    url = noop.delay().status_url_for(session=session)
+    url = noop.delay().status_url_for(browser_session=session)
 
     assert opens(client, url) == [True]
     assert opens(Client(), url) == [False]
@@ -93,7 +93,7 @@ def test_new_session_gets_a_key_and_keeps_its_values() -> None:
 
     request.session = SessionStore()
     request.session["cart"] = 1
-    url = noop.delay().status_url_for(session=request.session)
+    url = noop.delay().status_url_for(browser_session=request.session)
 
     client.cookies["sessionid"] = request.session.session_key
     assert request.session["cart"] == 1
@@ -110,10 +110,12 @@ def test_bound_link_says_nothing_of_its_holder_and_cannot_be_made_free(client: C
     for forged in (token.replace("u:", ":", 1), token.replace("u:", "s:", 1)):
         assert opens(client, f"/jobs/{forged}/status/") == [False]
     session = client.session
-    assert session.session_key not in token_of(job.status_url_for(session=session))
+    assert session.session_key not in token_of(job.status_url_for(browser_session=session))
 
 
-@pytest.mark.parametrize("bound", [{}, {"user": 1, "session": 2}, {"user": AnonymousUser()}])
+@pytest.mark.parametrize(
+    "bound", [{}, {"user": 1, "browser_session": 2}, {"user": AnonymousUser()}]
+)
 def test_link_is_bound_to_one_thing_that_exists(bound: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption):
         noop.delay().status_url_for(**bound)
@@ -142,7 +144,7 @@ def urls_of_tags(client: Client, user: Any, bind: str) -> list[str]:
     return [f"/jobs/{token}/status/" for token in tokens]
 
 
-@pytest.mark.parametrize("bind", ["user", "session"])
+@pytest.mark.parametrize("bind", ["user", "browser"])
 def test_tag_binds_its_jobs_to_the_one_who_sees_the_page(client: Client, bind: str) -> None:
     eve = make_user("eve")
     client.force_login(eve)
@@ -155,7 +157,7 @@ def test_tag_binds_its_jobs_to_the_one_who_sees_the_page(client: Client, bind: s
 
 def test_tag_says_what_it_can_be_bound_to() -> None:
     page = Template("{% load tenantqueue %}{% job_progress job bind='cookie' %}")
-    with pytest.raises(ImproperlyConfigured, match="must be 'user' or 'session'"):
+    with pytest.raises(ImproperlyConfigured, match="must be 'user' or 'browser'"):
         page.render(Context({"job": noop.delay(), "request": RequestFactory().get("/")}))
     with pytest.raises(ImproperlyConfigured, match="rendered with its request"):
         page.render(Context({"job": noop.delay()}))
@@ -174,7 +176,7 @@ def test_links_of_every_kind_end_when_the_salt_is_changed(client: Client) -> Non
     session = client.session
 
     def make_links() -> list[str]:
-        bound = [job.status_url_for(user=eve), job.status_url_for(session=session)]
+        bound = [job.status_url_for(user=eve), job.status_url_for(browser_session=session)]
         return [job.status_url, *bound]
 
     default = make_links()
@@ -205,7 +207,7 @@ def test_link_of_an_earlier_salt_answers_like_a_forged_one_and_an_old_one(
     assert forged[0] == 404
 
 
-@pytest.mark.parametrize("bind", ["", "user", "session"])
+@pytest.mark.parametrize("bind", ["", "user", "browser"])
 def test_links_of_the_tags_end_when_the_salt_is_changed(client: Client, bind: str) -> None:
     eve = make_user("eve")
     client.force_login(eve)

@@ -89,8 +89,8 @@ class Submission(Input):
     """A job that has not started by then is cancelled."""
     session: Name | None = None
     """Jobs of one session run one after another."""
-    user: Name | None = None
-    """Whose cap counts."""
+    limit_user: Name | None = None
+    """Whose limit counts."""
     labels: Annotated[list[str], Field(max_length=100)] | None = None
     max_attempts: Annotated[Whole, Field(ge=1, le=32767)] | None = None
     timeout_seconds: Annotated[Number, Field(gt=0, lt=1e9)] | None = None
@@ -123,7 +123,7 @@ class QueueChanges(Input):
 
 
 class SessionChanges(Input):
-    """What can be tuned of a session or a user's cap. `paused: false` also ends a halt."""
+    """What can be tuned of a session or a user limit. `paused: false` also ends a halt."""
 
     num_slots: Slots | None = None
     paused: Flag = False
@@ -278,10 +278,10 @@ class QueuePage(Schema):
 
 
 class SessionDetails(Schema):
-    """A session (`serial`), or a user's cap (`user`). Counts are up to 1,000."""
+    """A session (`serial`), or a user limit (`limit_user`). Counts are up to 1,000."""
 
     id: int
-    kind: Literal["serial", "user"]
+    kind: Literal["serial", "limit_user"]
     key: str
     num_slots: int | None
     paused: bool

@@ -114,7 +114,7 @@ def tune_queue(
 
 @operation(session_router.get, "/sessions", Needs(READ), {200: schemas.SessionPage})
 def list_sessions(request: HttpRequest, after: After = 0, limit: Limit = 50) -> HttpResponse:
-    """List sessions and users' caps."""
+    """List sessions and user limits."""
     rows = rows_of(Session, request).filter(pk__gt=after).order_by("pk")
     return page_of(rows, limit, shown.session_details)
 

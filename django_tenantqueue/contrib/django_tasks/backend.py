@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from ...calls.given import merged
 from ...calls.options import Options, check_queue, unknown_option
+from ...calls.serial import Serial
 from ...calls.sources import register_finder
 from ...calls.tenant import get_tenant
 from ...calls.unique import Unique
@@ -44,10 +45,8 @@ class TenantQueueTask(Task):  # type: ignore[type-arg]
     """A task of Django's framework that also takes this package's options for its jobs."""
 
     tenant: str | None = None
-    session: str | int | None = None
-    on_wait: str | None = None
-    on_failure: str | None = None
-    user: str | int | None = None
+    session: str | int | Serial | None = None
+    limit_user: str | int | None = None
     unique: Unique | None = None
     expires_at: datetime | timedelta | float | None = None
     max_attempts: int | None = None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from django.utils.dateparse import parse_datetime
 
+from ...calls.serial import session_of
 from ...gate_keys import own_key
 from ...states import Priority, State
 from .framework import (
@@ -132,10 +133,10 @@ def _options_of(job: Job) -> dict[str, Any]:
     """Return the options that a job stores, by which another one goes where it went."""
     return {
         "tenant": job.tenant,
-        "session": own_key(job.tenant, job.session_key),
-        "on_wait": "skip" if job.session_skip else None,
-        "on_failure": "halt" if job.session_halt else None,
-        "user": own_key(job.tenant, job.user_key),
+        "session": session_of(
+            own_key(job.tenant, job.session_key), skips=job.session_skip, halts=job.session_halt
+        ),
+        "limit_user": own_key(job.tenant, job.limit_user),
         "max_attempts": job.max_attempts,
         "timeout": job.timeout_seconds,
         "hard_timeout": job.hard_timeout_seconds,

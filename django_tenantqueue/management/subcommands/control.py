@@ -25,12 +25,12 @@ KINDS = {
     "queue": "the queue of this name, of --tenant or of every tenant",
     "task": "the task of this name",
     "session": "the session of this key, of --tenant or of every tenant",
-    "user": "the user of this key, of --tenant or of every tenant",
+    "limit_user": "the user limit of this key, of --tenant or of every tenant",
     "monitor": "the monitor of this number",
     "job": "the waiting job of this number",
 }
 """Options that name one thing, as the keywords of control do."""
-OF_TENANTS = ("queue", "session", "user")
+OF_TENANTS = ("queue", "session", "limit_user")
 NUMBERED = ("monitor", "job")
 SELECTING = {*KINDS, "tenant", "allow_unknown", "using"}
 """Keywords of control.tune() that are no columns."""
@@ -39,7 +39,7 @@ SELECTING = {*KINDS, "tenant", "allow_unknown", "using"}
 class ControlSubcommand(Subcommand):
     """A verb of django_tenantqueue.control, and a line for each row that it was about."""
 
-    kinds: tuple[str, ...] = ("queue", "task", "session", "user", "monitor")
+    kinds: tuple[str, ...] = ("queue", "task", "session", "limit_user", "monitor")
     """Options that choose the rows. Exactly one is required, or `--tenant` alone."""
 
     def add_kinds(self, parser: argparse.ArgumentParser, *, makes: bool) -> None:
@@ -48,7 +48,7 @@ class ControlSubcommand(Subcommand):
             if kind in NUMBERED:
                 parser.add_argument(f"--{kind}", type=row_number, metavar="ID", help=KINDS[kind])
             else:
-                parser.add_argument(f"--{kind}", help=KINDS[kind])
+                parser.add_argument(f"--{kind.replace('_', '-')}", help=KINDS[kind])
         parser.add_argument("--tenant", help="exact tenant; alone: all its queues")
         if makes:
             parser.add_argument(
@@ -62,8 +62,8 @@ class ControlSubcommand(Subcommand):
         given = {kind: options[kind] for kind in self.kinds if options[kind] is not None}
         tenant = options["tenant"]
         if len(given) != 1 and (given or tenant is None):
-            names = ", ".join(f"--{kind}" for kind in self.kinds)
-            said = f"{' and '.join(f'--{kind}' for kind in given)} are given: " if given else ""
+            names = ", ".join(map(_option, self.kinds))
+            said = f"{' and '.join(map(_option, given))} are given: " if given else ""
             raise CommandError(
                 f"{said}say what it is about by one of {names}. Run it once for each", returncode=2
             )
@@ -71,7 +71,8 @@ class ControlSubcommand(Subcommand):
         if tenant is not None:
             if kind not in OF_TENANTS:
                 raise CommandError(
-                    f"--tenant belongs to --queue, --session or --user. A {kind} is chosen alone",
+                    f"--tenant belongs to --queue, --session or --limit-user. A {kind} is chosen "
+                    "alone",
                     returncode=2,
                 )
             given["tenant"] = tenant
@@ -109,6 +110,10 @@ class ControlSubcommand(Subcommand):
             raise CommandError("\n".join(reasons))
 
 
+def _option(kind: str) -> str:
+    return f"--{kind.replace('_', '-')}"
+
+
 def _labels(kind: str, ids: Iterable[int], using: str) -> dict[int, str]:
     """Return what rows are called. Jobs are called by their numbers."""
     model = MODELS[kind]
@@ -120,7 +125,7 @@ def _labels(kind: str, ids: Iterable[int], using: str) -> dict[int, str]:
 class Pause(ControlSubcommand):
     """Pauses what its options name."""
 
-    help = "Start no more jobs of a queue, task, session, user or monitor."
+    help = "Start no more jobs of a queue, task, session, user limit or monitor."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
@@ -192,7 +197,7 @@ class Retry(Cancel):
 class Tune(ControlSubcommand):
     """Writes columns of what its options name."""
 
-    help = "Write columns of a queue, task, session, user, monitor or waiting job."
+    help = "Write columns of a queue, task, session, user limit, monitor or waiting job."
     kinds = tuple(KINDS)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

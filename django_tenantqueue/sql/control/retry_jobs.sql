@@ -47,7 +47,7 @@ WITH target AS MATERIALIZED (
                     FROM tenantqueue_concurrentjobmonitor m
                     WHERE m.id = removed.monitor_id
                 ) THEN 'details'
-                WHEN removed.user_key IS NOT NULL THEN 'user'
+                WHEN removed.limit_user IS NOT NULL THEN 'limit_user'
                 WHEN removed.exclusive_key IS NOT NULL THEN 'exclusive'
             END AS line
         FROM removed

@@ -8,7 +8,7 @@ WITH target AS MATERIALIZED (
         AND (
             other.tenant = q.tenant
             OR coalesce(
-                j.session_key, j.user_key, j.exclusive_key, j.unique_key, j.monitor_id::text
+                j.session_key, j.limit_user, j.exclusive_key, j.unique_key, j.monitor_id::text
             ) IS NULL
         )
     ORDER BY j.id

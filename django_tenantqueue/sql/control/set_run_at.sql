@@ -29,7 +29,7 @@ SET run_at = coalesce(%(run_at)s::timestamptz, clock_timestamp()),
                 WHEN job.held_by = 'session' OR (job.session_key IS NOT NULL AND job.attempt = 0)
                     THEN 'session'
                 WHEN %(run_at)s::timestamptz > clock_timestamp() THEN NULL
-                WHEN job.user_key IS NOT NULL THEN 'user'
+                WHEN job.limit_user IS NOT NULL THEN 'limit_user'
                 WHEN job.exclusive_key IS NOT NULL THEN 'exclusive'
             END AS line
         ) next

@@ -1,7 +1,7 @@
 -- Count the jobs inside and in the line of sessions and users, each up to `most`, and read the
 -- first of both for sessions. `ids` are rows of the table of sessions.
 -- Locks: none. Indexes: tenantqueue_job_session_line, tenantqueue_job_session_inside,
--- tenantqueue_job_user_line, tenantqueue_job_user_inside.
+-- tenantqueue_job_limit_user_line, tenantqueue_job_limit_user_inside.
 WITH
 -- include: gate_jobs
 SELECT

@@ -1,9 +1,10 @@
 -- Walk over up to `most` gates of a kind that hold jobs, from `after` on, and say in which of them
 -- a release would change something. It finds the releases that a crash or a lock has prevented.
 -- Locks: none. Indexes: tenantqueue_job_session_line, tenantqueue_job_session_inside,
--- tenantqueue_job_session_block, tenantqueue_job_user_line, tenantqueue_job_user_inside,
--- tenantqueue_job_exclusive_line, tenantqueue_job_exclusive_inside,
--- tenantqueue_job_exclusive_reject, the unique one of (gate_key, kind).
+-- tenantqueue_job_session_block, tenantqueue_job_limit_user_line,
+-- tenantqueue_job_limit_user_inside, tenantqueue_job_exclusive_line,
+-- tenantqueue_job_exclusive_inside, tenantqueue_job_exclusive_reject, the unique one of
+-- (gate_key, kind).
 WITH RECURSIVE step AS (
     SELECT %(after)s::text AS key, 0 AS nth
     UNION ALL
@@ -20,16 +21,16 @@ WITH RECURSIVE step AS (
                     WHERE j.held_by IS DISTINCT FROM 'session' AND j.session_key > step.key
                 )
             )
-            WHEN 'user' THEN least(
+            WHEN 'limit_user' THEN least(
                 (
-                    SELECT min(j.user_key)
+                    SELECT min(j.limit_user)
                     FROM tenantqueue_job_hot j
-                    WHERE j.held_by = 'user' AND j.user_key > step.key
+                    WHERE j.held_by = 'limit_user' AND j.limit_user > step.key
                 ), (
-                    SELECT min(j.user_key)
+                    SELECT min(j.limit_user)
                     FROM tenantqueue_job_hot j
                     WHERE (j.state IN ('created', 'queued', 'running') OR j.held_by = 'exclusive')
-                        AND j.user_key > step.key
+                        AND j.limit_user > step.key
                 )
             )
             -- a key without a line has one job inside at most, where it belongs

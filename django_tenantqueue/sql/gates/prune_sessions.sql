@@ -2,8 +2,8 @@
 -- and have no job before them or inside, among the next `most` rows from `after` on. A release or a
 -- halt makes a row again when it needs one.
 -- Locks: the rows, by id, as operators do. Indexes: tenantqueue_session_pkey,
--- tenantqueue_job_session_line, tenantqueue_job_session_inside, tenantqueue_job_user_line,
--- tenantqueue_job_user_inside.
+-- tenantqueue_job_session_line, tenantqueue_job_session_inside, tenantqueue_job_limit_user_line,
+-- tenantqueue_job_limit_user_inside.
 WITH
 -- include: gate_jobs
 , candidate AS MATERIALIZED (

@@ -2,9 +2,10 @@
 -- Makes the rows of sessions and users that have none. Runs after lock_gates.sql in the same READ
 -- COMMITTED transaction: it sees all that earlier releases of these gates did.
 -- Locks: the jobs that move, SKIP LOCKED. Indexes: tenantqueue_job_session_line,
--- tenantqueue_job_session_inside, tenantqueue_job_session_block, tenantqueue_job_user_line,
--- tenantqueue_job_user_inside, tenantqueue_job_exclusive_line, tenantqueue_job_exclusive_inside,
--- the primary key for the update, the unique one of (gate_key, kind).
+-- tenantqueue_job_session_inside, tenantqueue_job_session_block, tenantqueue_job_limit_user_line,
+-- tenantqueue_job_limit_user_inside, tenantqueue_job_exclusive_line,
+-- tenantqueue_job_exclusive_inside, the primary key for the update, the unique one of (gate_key,
+-- kind).
 WITH RECURSIVE given AS MATERIALIZED (
     SELECT unnest(%(keys)s::text[]) AS key
 ),
@@ -59,7 +60,7 @@ SET (state, held_by) = (
         SELECT CASE
             WHEN job.held_by IS DISTINCT FROM %(kind)s::text THEN %(kind)s::text  -- pulled
             WHEN %(kind)s::text = 'session' AND job.monitor_id IS NOT NULL THEN 'details'
-            WHEN %(kind)s::text = 'session' AND job.user_key IS NOT NULL THEN 'user'
+            WHEN %(kind)s::text = 'session' AND job.limit_user IS NOT NULL THEN 'limit_user'
             WHEN %(kind)s::text <> 'exclusive' AND job.exclusive_key IS NOT NULL THEN 'exclusive'
         END AS gate
     ) next
@@ -68,4 +69,4 @@ SET (state, held_by) = (
 WHERE job.id = ANY (ARRAY(SELECT p.id FROM passed p UNION ALL SELECT p.id FROM pulled p))
 RETURNING
     job.id, job.held_by IS DISTINCT FROM %(kind)s::text AS passes, job.state, job.session_key,
-    job.user_key, job.exclusive_key, job.monitor_id::text, job.lane, job.queue_id, job.priority
+    job.limit_user, job.exclusive_key, job.monitor_id::text, job.lane, job.queue_id, job.priority

@@ -2,7 +2,7 @@
 -- running (with a slot), and held by each gate; and the database's time.
 -- Callbacks that wait for the details of their monitor are not counted: the details are.
 -- Indexes: tenantqueue_job_ready, tenantqueue_job_due, tenantqueue_job_slots,
--- tenantqueue_job_monitor_line, tenantqueue_job_session_line, tenantqueue_job_user_line,
+-- tenantqueue_job_monitor_line, tenantqueue_job_session_line, tenantqueue_job_limit_user_line,
 -- tenantqueue_job_exclusive_line, tenantqueue_job_task_line.
 SELECT
     count(*) FILTER (WHERE job.kind = 'ready'),
@@ -10,7 +10,7 @@ SELECT
     count(*) FILTER (WHERE job.kind = 'running'),
     count(*) FILTER (WHERE job.kind = 'monitor'),
     count(*) FILTER (WHERE job.kind = 'session'),
-    count(*) FILTER (WHERE job.kind = 'user'),
+    count(*) FILTER (WHERE job.kind = 'limit_user'),
     count(*) FILTER (WHERE job.kind = 'exclusive'),
     count(*) FILTER (WHERE job.kind = 'task'),
     clock_timestamp() AS read_at
@@ -30,8 +30,8 @@ FROM (
     (SELECT 'session' AS kind FROM tenantqueue_job_hot j WHERE j.held_by = 'session'
         ORDER BY j.session_key LIMIT %(most)s::integer)
     UNION ALL
-    (SELECT 'user' AS kind FROM tenantqueue_job_hot j WHERE j.held_by = 'user'
-        ORDER BY j.user_key LIMIT %(most)s::integer)
+    (SELECT 'limit_user' AS kind FROM tenantqueue_job_hot j WHERE j.held_by = 'limit_user'
+        ORDER BY j.limit_user LIMIT %(most)s::integer)
     UNION ALL
     (SELECT 'exclusive' AS kind FROM tenantqueue_job_hot j WHERE j.held_by = 'exclusive'
         ORDER BY j.exclusive_key LIMIT %(most)s::integer)

@@ -105,7 +105,7 @@ WITH RECURSIVE visit AS (
             -- when a job has passed its gate is not known
             SELECT
                 CASE
-                    WHEN coalesce(j.session_key, j.user_key, j.exclusive_key) IS NULL
+                    WHEN coalesce(j.session_key, j.limit_user, j.exclusive_key) IS NULL
                         AND j.monitor_id IS NULL
                     THEN greatest(j.created_at, j.run_at)
                 END AS since

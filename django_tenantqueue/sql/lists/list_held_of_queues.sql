@@ -8,7 +8,7 @@ SELECT
 FROM (
     SELECT wanted.id AS queue_id, gate.name AS held_by
     FROM unnest(%(ids)s::integer[]) AS wanted (id)
-    CROSS JOIN unnest(ARRAY['monitor', 'session', 'user', 'exclusive', 'task']) AS gate (name)
+    CROSS JOIN unnest(ARRAY['monitor', 'session', 'limit_user', 'exclusive', 'task']) AS gate (name)
 ) line
 -- include: first_held
 ORDER BY first.waits DESC, line.queue_id, line.held_by

@@ -1,9 +1,9 @@
 -- Lines of held jobs that move no more until an operator acts: of sessions that are halted or
--- paused, of paused users' caps and tasks, and of monitors that are paused or stopped after
+-- paused, of paused user limits and tasks, and of monitors that are paused or stopped after
 -- failures. At most `most` rows of each kind are looked at, with one probe for a line. Locks: none.
--- Indexes: tenantqueue_session_stopped, tenantqueue_job_session_line, tenantqueue_job_user_line,
--- tenantqueue_job_task_line, tenantqueue_job_monitor_line, tenantqueue_history_monitor for
--- failures.
+-- Indexes: tenantqueue_session_stopped, tenantqueue_job_session_line,
+-- tenantqueue_job_limit_user_line, tenantqueue_job_task_line, tenantqueue_job_monitor_line,
+-- tenantqueue_history_monitor for failures.
 WITH RECURSIVE step AS (
     (
         SELECT j.monitor_id AS id, 1 AS nth
@@ -31,7 +31,8 @@ WITH RECURSIVE step AS (
     LIMIT %(most)s::integer
 )
 SELECT
-    CASE stopped.kind WHEN 'user' THEN 'user' ELSE 'session' END AS kind, stopped.tenant,
+    CASE stopped.kind WHEN 'limit_user' THEN 'limit_user' ELSE 'session' END AS kind,
+    stopped.tenant,
     stopped.key AS name, CASE WHEN stopped.halted_at IS NULL THEN 'paused' ELSE 'halted' END AS why
 FROM stopped
 WHERE EXISTS (
@@ -43,7 +44,8 @@ WHERE EXISTS (
     OR EXISTS (
         SELECT
         FROM tenantqueue_job_hot j
-        WHERE stopped.kind = 'user' AND j.held_by = 'user' AND j.user_key = stopped.gate_key
+        WHERE stopped.kind = 'limit_user' AND j.held_by = 'limit_user'
+            AND j.limit_user = stopped.gate_key
         OFFSET 0
     )
 UNION ALL

@@ -14,11 +14,11 @@ WITH due AS MATERIALIZED (
 )
 UPDATE tenantqueue_job_hot AS job
 SET state = CASE
-        WHEN coalesce(job.user_key, job.exclusive_key) IS NULL THEN 'created'
+        WHEN coalesce(job.limit_user, job.exclusive_key) IS NULL THEN 'created'
         ELSE 'held'
     END,
     held_by = CASE
-        WHEN job.user_key IS NOT NULL THEN 'user'
+        WHEN job.limit_user IS NOT NULL THEN 'limit_user'
         WHEN job.exclusive_key IS NOT NULL THEN 'exclusive'
     END
 -- by arrays: see finish_jobs.sql

@@ -12,7 +12,7 @@ FROM (
                 WHEN j.state = 'scheduled' THEN 'retrying'
                 ELSE coalesce(j.held_by, 'ready')
             END AS part,
-            CASE WHEN j.held_by = 'user' THEN j.user_key END AS gate
+            CASE WHEN j.held_by = 'limit_user' THEN j.limit_user END AS gate
         FROM tenantqueue_job_hot j
         JOIN tenantqueue_concurrentjobmonitor m ON m.id = j.monitor_id AND m.anchor_id <> j.id
         WHERE j.monitor_id = %(monitor_id)s::bigint

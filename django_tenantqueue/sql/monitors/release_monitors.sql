@@ -73,14 +73,14 @@ WITH given AS MATERIALIZED (
                 WHEN move.passes IS NULL THEN job.held_by
                 WHEN NOT move.passes THEN 'monitor'
                 WHEN job.run_at > clock_timestamp() THEN NULL
-                WHEN job.user_key IS NOT NULL THEN 'user'
+                WHEN job.limit_user IS NOT NULL THEN 'limit_user'
                 WHEN job.exclusive_key IS NOT NULL THEN 'exclusive'
             END,
             CASE
                 WHEN move.passes IS NULL THEN job.state
                 WHEN NOT move.passes THEN 'held'
                 WHEN job.run_at > clock_timestamp() THEN 'scheduled'
-                WHEN job.user_key IS NOT NULL OR job.exclusive_key IS NOT NULL THEN 'held'
+                WHEN job.limit_user IS NOT NULL OR job.exclusive_key IS NOT NULL THEN 'held'
                 ELSE 'created'
             END,
             move.priority,
@@ -100,7 +100,7 @@ WITH given AS MATERIALIZED (
         coalesce(
             (SELECT moves.passes[width_bucket(job.id, moves.ids)] FROM moves), false
         ) AS passes,
-        job.state, job.session_key, job.user_key,
+        job.state, job.session_key, job.limit_user,
         job.exclusive_key, job.monitor_id::text, job.lane, job.queue_id, job.priority
 )
 SELECT moved.*

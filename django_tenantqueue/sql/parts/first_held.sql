@@ -5,7 +5,7 @@ CROSS JOIN LATERAL (
         CASE line.held_by
             WHEN 'monitor' THEN j.monitor_id::text
             WHEN 'session' THEN j.session_key
-            WHEN 'user' THEN j.user_key
+            WHEN 'limit_user' THEN j.limit_user
             WHEN 'exclusive' THEN j.exclusive_key
             ELSE j.name
         END AS key,

@@ -6,9 +6,9 @@ line_job AS NOT MATERIALIZED (
     FROM tenantqueue_job_hot j
     WHERE j.held_by = 'session'
     UNION ALL
-    SELECT 'user', j.user_key
+    SELECT 'limit_user', j.limit_user
     FROM tenantqueue_job_hot j
-    WHERE j.held_by = 'user'
+    WHERE j.held_by = 'limit_user'
 ), inside_job AS NOT MATERIALIZED (
     SELECT
         'session' AS kind, j.session_key AS key, j.priority, j.run_at, j.id, j.session_skip,
@@ -17,10 +17,10 @@ line_job AS NOT MATERIALIZED (
     WHERE j.session_key IS NOT NULL AND j.held_by IS DISTINCT FROM 'session'
     UNION ALL
     SELECT
-        'user', j.user_key, j.priority, j.run_at, j.id, j.session_skip, j.state,
+        'limit_user', j.limit_user, j.priority, j.run_at, j.id, j.session_skip, j.state,
         j.held_by, j.monitor_id, true
     FROM tenantqueue_job_hot j
-    WHERE j.user_key IS NOT NULL
+    WHERE j.limit_user IS NOT NULL
         AND (j.state IN ('created', 'queued', 'running') OR j.held_by = 'exclusive')
     UNION ALL
     SELECT

@@ -1,5 +1,5 @@
 -- Which jobs stand on the wrong side of the gates `given`, all of one `kind`. Inside belong as many
--- as the capacity allows, the first by (priority, run_at, id). The cap of a user is that of their
+-- as the capacity allows, the first by (priority, run_at, id). The limit of a user is that of their
 -- row, else that of the tenant's row for all users, else `user_slots`.
 -- include: gate_jobs
 , gate AS MATERIALIZED (
@@ -7,7 +7,7 @@
         given.key, s.id AS session_id, s.on_wait,
         CASE
             WHEN s.paused OR s.halted_at IS NOT NULL OR for_all.paused THEN 0
-            WHEN %(kind)s::text = 'user'
+            WHEN %(kind)s::text = 'limit_user'
                 THEN coalesce(s.num_slots, for_all.num_slots, %(user_slots)s::integer)
             ELSE 1
         END AS capacity
@@ -21,7 +21,7 @@
     LEFT JOIN LATERAL (
         SELECT s.paused, s.num_slots
         FROM tenantqueue_session s
-        WHERE %(kind)s::text = 'user' AND s.kind = 'user'
+        WHERE %(kind)s::text = 'limit_user' AND s.kind = 'limit_user'
             AND s.gate_key = substring(given.key FROM E'^(?:[^\\\\/]|\\\\.)*/')
         OFFSET 0
     ) for_all ON true
@@ -64,8 +64,9 @@
         (
             SELECT j.id, j.priority, j.run_at, j.session_skip
             FROM tenantqueue_job_hot j
-            WHERE %(kind)s::text = 'user' AND j.held_by = 'user' AND j.user_key = room.key
-            ORDER BY j.user_key, j.priority, j.run_at, j.id
+            WHERE %(kind)s::text = 'limit_user' AND j.held_by = 'limit_user'
+                AND j.limit_user = room.key
+            ORDER BY j.limit_user, j.priority, j.run_at, j.id
             LIMIT greatest(0, room.places)
         )
         UNION ALL

@@ -1,3 +1,3 @@
     -- the gates of a job, for JobGates.read()
-    jsonb_build_array(monitor_id::text, session_key, user_key, exclusive_key, session_halt)::text
+    jsonb_build_array(monitor_id::text, session_key, limit_user, exclusive_key, session_halt)::text
         AS gates

@@ -9,7 +9,7 @@
                     FROM tenantqueue_concurrentjobmonitor m
                     WHERE m.id = job.monitor_id
                 ) THEN 'monitor'
-                WHEN job.user_key IS NOT NULL THEN 'user'
+                WHEN job.limit_user IS NOT NULL THEN 'limit_user'
                 WHEN job.exclusive_key IS NOT NULL THEN 'exclusive'
             END AS gate
         ) next
@@ -20,6 +20,6 @@ RETURNING
     job.id, job.lane, job.queue_id, job.priority, job.state = 'created' AS is_ready,
     jsonb_build_array(
         CASE WHEN job.held_by = 'monitor' THEN job.monitor_id::text END, NULL,
-        CASE WHEN job.held_by = 'user' THEN job.user_key END,
+        CASE WHEN job.held_by = 'limit_user' THEN job.limit_user END,
         CASE WHEN job.held_by = 'exclusive' THEN job.exclusive_key END
     )::text AS gates

@@ -1,10 +1,10 @@
 -- Move jobs of closed tasks (tenantqueue_closedtask) into the lines of their tasks. It reads the
--- first `most` jobs of each gate (`kind` is monitor, user or exclusive) or of each lane of a queue
--- (`kind` is ready). No slot, start or attempt is spent. The answer names the gates that have room
--- now, and the task, whose next start may have come due. A job keeps its turn in its session.
+-- first `most` jobs of each gate (`kind` is monitor, limit_user or exclusive) or of each lane of a
+-- queue (`kind` is ready). No slot, start or attempt is spent. The answer names the gates that have
+-- room now, and the task, whose next start may have come due. A job keeps its turn in its session.
 -- Locks: the jobs that move, SKIP LOCKED. Indexes: tenantqueue_job_monitor_line,
--- tenantqueue_job_user_line, tenantqueue_job_exclusive_line, tenantqueue_job_ready, the primary
--- key.
+-- tenantqueue_job_limit_user_line, tenantqueue_job_exclusive_line, tenantqueue_job_ready, the
+-- primary key.
 WITH closed AS MATERIALIZED (
     SELECT coalesce(array_agg(c.name::text), '{}') AS names
     FROM tenantqueue_closedtask c
@@ -36,8 +36,9 @@ WITH closed AS MATERIALIZED (
         (
             SELECT j.id, j.name
             FROM tenantqueue_job_hot j
-            WHERE %(kind)s::text = 'user' AND j.held_by = 'user' AND j.user_key = given.key
-            ORDER BY j.user_key, j.priority, j.run_at, j.id
+            WHERE %(kind)s::text = 'limit_user' AND j.held_by = 'limit_user'
+                AND j.limit_user = given.key
+            ORDER BY j.limit_user, j.priority, j.run_at, j.id
             LIMIT %(most)s::integer
         )
         UNION ALL
@@ -67,5 +68,5 @@ SET state = 'held', held_by = 'task', task_at = NULL
 -- not a join: planned for few rows, it would read all of them for each
 WHERE job.id = ANY (ARRAY(SELECT locked.id FROM locked))
 RETURNING jsonb_build_array(
-    job.monitor_id::text, NULL, job.user_key, job.exclusive_key, false, NULL, job.name
+    job.monitor_id::text, NULL, job.limit_user, job.exclusive_key, false, NULL, job.name
 )::text AS gates

@@ -16,7 +16,7 @@ _RANK = {code: rank for rank, code in enumerate(Code)}
 class Target:
     """The row that an operator would open.
 
-    `kind`: queue, session, usercap, monitor, task, job or worker.
+    `kind`: queue, session, userlimit, monitor, task, job or worker.
     """
 
     kind: str

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from ...execution.outcome import UNKNOWN_CLASS
-from ...gate_keys import EXCLUSIVE, MONITOR, ORDER, SESSION, TASK, USER
+from ...gate_keys import EXCLUSIVE, LIMIT_USER, MONITOR, ORDER, SESSION, TASK
 from ...models import Change, Job, TenantQueue, Worker
 from ...models.worker import RESEND_SECONDS, Role
 from ...queries.lists import read_in_order
@@ -173,7 +173,7 @@ def _gate_causes(using: str, job: Job, queue: TenantQueue | None, now: datetime)
     looks: dict[str, Callable[[], Iterator[Cause]]] = {
         MONITOR: lambda: monitor_causes(using, job, queue, now),
         SESSION: lambda: session_causes(using, job.session_key or "", job.pk, now),
-        USER: lambda: user_causes(using, job.user_key or "", busy=busy),
+        LIMIT_USER: lambda: user_causes(using, job.limit_user or "", busy=busy),
         EXCLUSIVE: lambda: exclusive_causes(using, job),
         TASK: lambda: task_causes(using, job, busy=busy),
     }
@@ -185,7 +185,7 @@ def _gates_before(job: Job) -> list[str]:
     has = {
         MONITOR: job.monitor_id is not None,
         SESSION: job.session_key is not None,
-        USER: job.user_key is not None,
+        LIMIT_USER: job.limit_user is not None,
         EXCLUSIVE: job.exclusive_key is not None,
         TASK: True,
     }
@@ -193,7 +193,7 @@ def _gates_before(job: Job) -> list[str]:
         first = TASK
     elif job.state == State.SCHEDULED:
         has[EXCLUSIVE] = False  # which job has the key then is not known now
-        first = USER
+        first = LIMIT_USER
     elif job.held_by == "details":
         return [MONITOR]
     else:

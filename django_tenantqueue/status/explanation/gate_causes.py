@@ -1,4 +1,4 @@
-"""Which gates hold a job: its session, its user's cap, its exclusive key, its task."""
+"""Which gates hold a job: its session, its user limit, its exclusive key, its task."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ...conf import get_settings
-from ...gate_keys import EXCLUSIVE, SESSION, TASK, USER
-from ...models import Job, Session, TaskControl, UserCap
+from ...gate_keys import EXCLUSIVE, LIMIT_USER, SESSION, TASK
+from ...models import Job, Session, TaskControl, UserLimit
 from ...queries.explain import GateJob, list_gate_jobs
 from ...queries.gates import count_sessions
 from ...queries.tasks import count_tasks, seconds_to_start
@@ -70,17 +70,17 @@ def _does(job: GateJob, now: datetime) -> str:
 
 
 def user_causes(using: str, key: str, *, busy: bool) -> Iterator[Cause]:
-    """Yield why the cap of a user lets no job through."""
-    caps = UserCap.objects.using(using)
+    """Yield why the limit of a user lets no job through."""
+    limits = UserLimit.objects.using(using)
     prefix = _TENANT.match(key)
-    own = caps.filter(gate_key=key).first()
-    of_all = caps.filter(gate_key=prefix[0]).first() if prefix and prefix[0] != key else None
+    own = limits.filter(gate_key=key).first()
+    of_all = limits.filter(gate_key=prefix[0]).first() if prefix and prefix[0] != key else None
     for row in (own, of_all):
         if row is not None and row.paused:
-            told = None if row is own else _("The cap of all users of its tenant is paused.")
+            told = None if row is own else _("The limit of all users of its tenant is paused.")
             yield set_cause(Code.USER_PAUSED, row, "paused", told)
-    found = [cap for cap in (own, of_all) if cap is not None]
-    row = next((cap for cap in found if cap.num_slots is not None), None)
+    found = [limit for limit in (own, of_all) if limit is not None]
+    row = next((limit for limit in found if limit.num_slots is not None), None)
     most = get_settings().default_user_slots if row is None else row.num_slots or 0
     shown = row or next(iter(found), None)
     target = None if shown is None else target_of(shown)
@@ -88,7 +88,7 @@ def user_causes(using: str, key: str, *, busy: bool) -> Iterator[Cause]:
         by = None if row is None else who_set(row, "num_slots", 0)
         yield cause_of(Code.USER_WITHOUT_SLOTS, target=target, done_by=by)
     elif busy:
-        inside = list_gate_jobs(using, USER, key, most=most)
+        inside = list_gate_jobs(using, LIMIT_USER, key, most=most)
         if len(inside) >= most:
             ids = [job.id for job in inside[:NAMED]]
             yield cause_of(Code.USER_FULL, {"most": most, "jobs": numbers(ids)}, target, ids)

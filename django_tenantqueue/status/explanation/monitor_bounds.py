@@ -189,7 +189,7 @@ def _outside(
     for group in exclusive[:1]:
         if job := jobs.get(group.first_id):
             yield from _bounds(group, exclusive_causes(using, job))
-    for group in parts["user"][:1]:
+    for group in parts["limit_user"][:1]:
         yield from _bounds(group, user_causes(using, group.gate or "", busy=True))
     for group in parts["task"][:1]:
         job = Job(name=group.gate or "", held_by=TASK)

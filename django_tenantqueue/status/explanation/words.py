@@ -29,7 +29,7 @@ _GATES = {**GATES, EXCLUSIVE: _("exclusive key"), "details": _("details")}
 def target_of(row: Named) -> Target:
     """Return the target that a row is."""
     if isinstance(row, Session):
-        kind = "usercap" if row.kind == Session.Kind.USER else "session"
+        kind = "userlimit" if row.kind == Session.Kind.LIMIT_USER else "session"
     else:
         kind = _KINDS[str(row._meta.model_name)]
     return Target(kind, row.pk, str(row))

@@ -11,6 +11,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from django_tenantqueue import Serial
 from django_tenantqueue.contrib.alerts.control import make_alert_rule
 from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
 from django_tenantqueue.contrib.schedules.control import make_schedule
@@ -88,7 +89,7 @@ def test_each_kind_is_told_when_it_opens_and_when_it_is_resolved(
     noop.using(tenant="acme", queue="unserved").delay()
     for _ in range(10):
         fail_for_good.using(tenant="acme").delay()
-    fail_for_good.using(tenant="acme", session="s", on_failure="halt").delay()
+    fail_for_good.using(tenant="acme", session=Serial("s", on_failure="halt")).delay()
     noop.using(tenant="acme", session="s").delay()
     monitor = ConcurrentJobMonitor.objects.start(
         "import",

@@ -81,10 +81,10 @@ def test_integer_may_be_written_with_a_fraction_of_zero(api: ApiClient) -> None:
 
 
 def test_session_and_user_are_those_of_the_tenant(api: ApiClient) -> None:
-    api.post("/jobs", {"task": ADD, "args": [1], "session": "s", "user": "u"})
+    api.post("/jobs", {"task": ADD, "args": [1], "session": "s", "limit_user": "u"})
 
     job = only_job()
-    assert (job.session_key, job.user_key) == ("acme/s", "acme/u")
+    assert (job.session_key, job.limit_user) == ("acme/s", "acme/u")
 
 
 def test_second_job_of_a_unique_key_is_the_first_one(api: ApiClient) -> None:
