@@ -38,13 +38,12 @@ class JobOptions(TypedDict, total=False):
     hard_timeout: Seconds | None
     labels: list[str] | tuple[str, ...] | None
     created_by: str | None
-    executor: str | None
     session: str | int | None
     on_wait: OnWait | None
     on_failure: OnFailure | None
     user: str | int | None
     unique: Unique | None
-    then: CallLike | list[CallLike] | None
+    on_success: CallLike | list[CallLike] | None
     on_end: CallLike | list[CallLike] | None
     callback_url: str | None
 

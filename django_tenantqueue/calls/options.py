@@ -45,7 +45,7 @@ class Options:
     on_failure: str | None = None
     user: str | None = None
     unique: Unique | None = None
-    then: tuple[Call, ...] | None = None
+    on_success: tuple[Call, ...] | None = None
     """What is enqueued when the job has succeeded."""
     on_end: tuple[Call, ...] | None = None
     """What is enqueued when the job has ended, whatever its end."""
@@ -61,7 +61,7 @@ class Options:
             self.session is None
             and self.user is None
             and self.unique is None
-            and self.then is None
+            and self.on_success is None
             and self.on_end is None
             and self.callback_url is None
         )
@@ -227,7 +227,8 @@ def check_on_failure(name: str, value: Any) -> str:
     if callable(value):
         raise InvalidOption(
             f"{name}={value!r}: it says what a session does, 'continue' or 'halt'. A function that "
-            "is called after a failure is the method failure(job) of hooks=…, of @task"
+            "is called after a failure is the method failure(job) of hooks=…, of @task. A call "
+            "that is enqueued then is on_end=…, and looks at current_job().previous.state"
         )
     return choice_of("continue", "halt")(name, value)
 

@@ -190,7 +190,7 @@ def _option_of(job: Job, name: str) -> Any:
         "on_wait": kept["on_wait"] or "block",
         "on_failure": kept["on_failure"] or "continue",
         "unique": job.unique_mode,
-        "then": _names_of(job, "success"),
+        "on_success": _names_of(job, "success"),
         "on_end": _names_of(job, "end"),
     }
     return read[name] if name in read else getattr(job, name)
@@ -198,7 +198,7 @@ def _option_of(job: Job, name: str) -> Any:
 
 def _compared(name: str, value: Any) -> Any:
     """Return an option that was given as _option_of() has it. What follows is compared by name."""
-    if name in ("then", "on_end") and value:
+    if name in ("on_success", "on_end") and value:
         return [call.source.name for call in value]
     return value.mode if name == "unique" and value else value
 

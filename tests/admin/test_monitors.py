@@ -122,7 +122,7 @@ def test_bad_value_is_refused(admin_client: Client, bad: str) -> None:
 
 
 def test_page_shows_details_by_state(admin_client: Client) -> None:
-    monitor = start(failing=1, parallel=2, on_done=echo.call("x"))
+    monitor = start(failing=1, parallel=2, on_end=echo.call("x"))
     ConcurrentJobMonitor.objects.update(stop_after_failures=1)
     run_pending()
 

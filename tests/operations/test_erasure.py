@@ -182,7 +182,7 @@ def test_rows_stay_when_running_jobs_do_not_stop_in_time():
 
 def test_what_follows_a_job_of_another_tenant_goes_when_it_comes_meanwhile():
     then = noop.using(tenant="acme", queue="q", session="s").call()
-    job = noop.using(tenant="zebra", then=then).delay()
+    job = noop.using(tenant="zebra", on_success=then).delay()
     Change.objects.create(source="code", action="add", object_kind="queue", tenant="acme")
 
     def tell(table: str, rows: int) -> None:

@@ -100,7 +100,9 @@ def test_answer_is_handed_on_and_a_result_is_posted(endpoint: Endpoint):
 
     echo.using(
         tenant="acme",
-        then=http_job.using(then=echo.call(Placeholder("result"))).call(endpoint.url, payload),
+        on_success=http_job.using(on_success=echo.call(Placeholder("result"))).call(
+            endpoint.url, payload
+        ),
     ).delay("x")
     *_, last = run_pending()
 
