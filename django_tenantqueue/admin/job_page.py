@@ -21,6 +21,7 @@ from ..states import WAITING, State
 from ..status.changes import changes_of
 from ..status.deaths import death_of
 from ..status.display_limits import LINE, TEXT
+from ..stored_error import entries_of
 from ..tracebacks import Part, folded
 from .formats import (
     breakable,
@@ -118,7 +119,7 @@ def describe_state(
         "progress": _progress(job),
         "result": shown_result(job),
         "result_url": job_url(job.pk, site, "value", "result"),
-        "failures": _failures(job.kept_errors),
+        "failures": _failures(entries_of(job.errors)),
         "stats": _pairs(shown["stats"]),
         "facts": _facts(site, request, using, job, shown),
     }

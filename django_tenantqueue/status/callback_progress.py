@@ -28,7 +28,7 @@ def show_details(using: str, jobs: Iterable[Job]) -> None:
     waiting = {
         job.pk: job
         for job in jobs
-        if job.monitor_id is not None and not job.is_final and job.progress_done is None
+        if job.monitor_id is not None and not job.final and job.progress_done is None
     }
     if not waiting:
         return

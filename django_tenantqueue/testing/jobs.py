@@ -124,7 +124,7 @@ class _Wanted:
         """Return in what a job is different, as texts; empty: it matches."""
         if not self.is_of(job):
             return [f"runs {job.name}"]
-        found = [f"it has ended ({job.state})"] if job.is_final else []
+        found = [f"it has ended ({job.state})"] if job.final else []
         have = _arguments_of(job, job.args)
         shown = _arguments_of(job, mask_of_job(job).call(job.args))
         for name, value in self.arguments.items():
