@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import re
 from copy import copy
@@ -54,6 +55,15 @@ HOUR = timedelta(hours=1)
 
 def near(moment, expected) -> bool:
     return abs(moment - expected) < timedelta(minutes=1)
+
+
+def test_arguments_that_are_durations_have_no_unit():
+    found = [
+        control.__dict__[name] for name in control.__all__ if name not in ("Result", "acting_as")
+    ]
+    found += [task, group, ConcurrentJobMonitor.objects.start, Job.wait, Every, Cron, Retry]
+    for one in found:
+        assert not [n for n in inspect.signature(one).parameters if n.endswith("_seconds")], one
 
 
 @pytest.mark.parametrize("option", ["run_at", "expires_at"])

@@ -98,7 +98,7 @@ class ConcurrentJobMonitor(models.Model):
         validators=[MinValueValidator(0), MaxValueValidator(1_000_000)],
         help_text=_("How many of its details may be in flight: ready, running or to be retried."),
     )
-    interval = models.FloatField(
+    interval_seconds = models.FloatField(
         _("interval"),
         default=0.0,
         db_default=0.0,
@@ -146,7 +146,7 @@ class ConcurrentJobMonitor(models.Model):
                 name="tenantqueue_monitor_parallel",
             ),
             models.CheckConstraint(
-                condition=Q(interval__gte=0, interval__lte=86400),
+                condition=Q(interval_seconds__gte=0, interval_seconds__lte=86400),
                 name="tenantqueue_monitor_interval",
             ),
             models.CheckConstraint(

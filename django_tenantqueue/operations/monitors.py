@@ -67,7 +67,7 @@ def start(
         tenant=options.tenant,
         name=_name(name),
         parallel=check_whole("parallel", parallel, 0, 1_000_000),
-        interval=_interval(interval),
+        interval_seconds=_interval(interval),
         priority=Priority.DEFAULT if options.priority is None else options.priority,
         stop_after_failures=None
         if stop_after_failures is None

@@ -76,7 +76,7 @@ def test_list_asks_for_all_counts_at_once(admin_client: Client, count: int) -> N
 def test_list_tunes_monitors(admin_client: Client) -> None:
     monitor = start()
     values = form_values(admin_client.get(LIST), "form-TOTAL_FORMS")
-    values |= {"form-0-parallel": "5", "form-0-priority": "100", "form-0-interval": "0"}
+    values |= {"form-0-parallel": "5", "form-0-priority": "100", "form-0-interval_seconds": "0"}
 
     assert admin_client.post(LIST, {**values, "_save": "Save"}).status_code == 302
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -174,7 +175,7 @@ def test_rows_stay_when_running_jobs_do_not_stop_in_time():
     before = rows_of(queue)
 
     with pytest.raises(InvalidState, match="are paused and retired"):
-        erase_tenant("acme", using="default", stop=True, wait_seconds=0)
+        erase_tenant("acme", using="default", stop=True, wait=timedelta(0))
 
     assert rows_of(queue) == before
     assert state_of(job.pk) == "running"

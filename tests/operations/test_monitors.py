@@ -312,7 +312,7 @@ def test_interval_feeds_at_its_pace() -> None:
     age = (timezone.now() - MonitorPace.objects.get().fed_at).total_seconds()
     assert 29 < age < 35
 
-    tune_monitor(monitor.pk, interval=0)
+    tune_monitor(monitor.pk, interval_seconds=0)
     assert len(run_pending()) == 8
 
 

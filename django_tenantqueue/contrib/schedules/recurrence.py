@@ -243,7 +243,8 @@ class _Declared:
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     tenant: str = ""
-    jitter: float = 0.0
+    jitter: float | timedelta = 0.0
+    """Seconds or a timedelta: the longest random delay after a tick."""
     catch_up: Literal["skip", "once", "all"] = "skip"
     overlap: Literal["allow", "skip"] = "allow"
 
