@@ -392,7 +392,7 @@ def tune(target: Tasks = NOT_GIVEN, /, *, using: str | None = None, **given: Any
     | tasks | `num_slots`, `max_per_second`, `burst`, `paused` |
     | sessions | `on_wait`, `on_failure`, `paused` |
     | user limits | `num_slots`, `paused` |
-    | monitors | `parallel`, `interval`, `priority`, `stop_after_failures`, `paused` |
+    | monitors | `parallel`, `interval_seconds`, `priority`, `stop_after_failures`, `paused` |
 
     Raises InvalidOption for another column, Django's ValidationError for a bad value.
     """
@@ -483,15 +483,16 @@ def bulk(
 
 
 def erase_tenant(
-    tenant: str, *, stop: bool = False, wait_seconds: float = 60.0, using: str | None = None
+    tenant: str, *, stop: bool = False, wait: float | timedelta = 60.0, using: str | None = None
 ) -> dict[str, int]:
     """Delete all rows about a tenant; return their numbers by table. It can be repeated.
 
     Its queues are paused and retired first. `stop`: ask running jobs to stop, and wait for their
-    ends for up to `wait_seconds`. Raises InvalidState while jobs run, InvalidOption for "".
+    ends for up to `wait`, seconds or a timedelta. Raises InvalidState while jobs run, and
+    InvalidOption for "".
     """
     alias = alias_of(using)
-    return erasure.erase_tenant(tenant, using=alias, stop=stop, wait_seconds=wait_seconds)
+    return erasure.erase_tenant(tenant, using=alias, stop=stop, wait=wait)
 
 
 acancel = twin(cancel)

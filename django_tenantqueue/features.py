@@ -16,6 +16,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -63,13 +64,15 @@ class Duty:
     """What the list of duties in the admin calls it."""
     step: Callable[[str], object]
     """Does one step on the database with this alias. The result is true when it found something."""
-    interval: float
-    """Seconds from one step to the next."""
+    interval: float | timedelta
+    """Seconds from one step to the next, or a timedelta."""
     full_step: int | None = None
     """The result of a step that has left something to do: the next one follows at once. Without it
     every step is followed by a pause."""
     pause_after: Callable[[object], float] | None = None
     """Returns the seconds to wait after a step with this result, at most `interval`."""
+    interval_seconds: float = field(default=0.0, init=False)
+    """The interval in seconds."""
     due_at: float = field(default=0.0, init=False)
     """This and the rest are the worker's."""
     runs: int = field(default=0, init=False)
@@ -78,8 +81,14 @@ class Duty:
 
     def __post_init__(self) -> None:
         """Raise InvalidOption for what would stop the worker later."""
-        if not isinstance(self.interval, int | float):
-            raise InvalidOption(f"duty {self.name!r}: interval={self.interval!r} must be seconds")
+        seconds = self.interval
+        if isinstance(seconds, timedelta):
+            seconds = seconds.total_seconds()
+        if not isinstance(seconds, int | float):
+            raise InvalidOption(
+                f"duty {self.name!r}: interval={self.interval!r} must be seconds or a timedelta"
+            )
+        self.interval_seconds = float(seconds)
         if len(self.name) > LONGEST_NAME:
             raise InvalidOption(f"duty {self.name!r}: use a name of at most 50 characters")
 

@@ -1,4 +1,4 @@
-"""`group([...]).delay(on_done=…)`: the short form of a monitor."""
+"""`group([...]).delay(on_end=…)`: the short form of a monitor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .states import Priority
 
 _LATER = ("countdown", "eta", "run_at")
 _OF_DETAILS = ("tenant", "queue", "priority", "session", "created_by")
-_AT_THE_END = ("link", "link_error", "on_done", "on_end", "then")
+_AT_THE_END = ("link", "link_error", "on_done", "on_end", "on_success", "then")
 
 DEFAULTS: dict[str, Any] = {
     "name": None,
@@ -66,15 +66,23 @@ class Group:
                 raise unknown_option(name, DEFAULTS)
         return Group(self.calls, {**self.options, **options})
 
-    def delay(self, *more: Never, on_done: CallLike | None = None) -> ConcurrentJobMonitor:
+    def delay(
+        self, *more: Never, on_end: CallLike | None = None, **unknown: Any
+    ) -> ConcurrentJobMonitor:
         """Enqueue the calls as details of a monitor in the current transaction; return it.
 
-        `on_done`: a call that is enqueued once, when all have ended, in whatever states. It reads
+        `on_end`: a call that is enqueued once, when all have ended, in whatever states. It reads
         their results by `current_job().summary.details()`. The calls are read once. All or nothing.
         Raises the errors of ConcurrentJobMonitor.objects.start().
         """
         if more:
-            raise InvalidArgument("delay() of a group takes no arguments: delay(on_done=…)")
+            raise InvalidArgument("delay() of a group takes no arguments: delay(on_end=…)")
+        if unknown:
+            self.using(**unknown)  # raises for a name that no group has
+            raise InvalidOption(
+                f"{next(iter(unknown))}=…: options of a group stand before delay(): "
+                "group([…]).using(…).delay(on_end=…)"
+            )
         given = {name: value for name, value in self.options.items() if value is not None}
         options = {**DEFAULTS, **given}
         calls = iter(read_calls(self.calls, "calls"))
@@ -84,7 +92,7 @@ class Group:
         details = () if first is None else chain([first], calls)
         longest = ConcurrentJobMonitor._meta.get_field("name").max_length
         name = name[:longest] if isinstance(name, str) else name  # start() refuses others
-        return start(name, details, changes, on_done=on_done, keep_open=False, **options)
+        return start(name, details, changes, on_end=on_end, keep_open=False, **options)
 
     adelay = twin(delay)
 
@@ -103,7 +111,7 @@ class Group:
 
         def __call__(self, *args, **kwargs):
             """Raise TypeError: a group is enqueued by delay()."""
-            raise TypeError("a group is not called: group([task.call(1), …]).delay(on_done=…)")
+            raise TypeError("a group is not called: group([task.call(1), …]).delay(on_end=…)")
 
         def __getattr__(self, name):
             """Say what is used here in place of a method that groups elsewhere have."""
@@ -111,7 +119,7 @@ class Group:
 
 
 def group(calls: Iterable[CallLike] | CallLike, /, *more: Never) -> Group:
-    """Return calls that are enqueued together: `group([a.call(1), b.call(2)]).delay(on_done=c)`.
+    """Return calls that are enqueued together: `group([a.call(1), b.call(2)]).delay(on_end=c)`.
 
     `calls`: what the details of a monitor may be, also a generator or `(queryset, "method")`.
     Raises InvalidArgument for several arguments.

@@ -19,6 +19,12 @@ MEMORY_LIMIT_EXCEEDED = "django_tenantqueue.exceptions.MemoryLimitExceeded"
 """The `class` when it was killed for its memory, in the jobs that may be the reason."""
 
 
+def entries_of(errors: Any) -> list[dict[str, Any]]:
+    """Return the entries of `Job.errors`, without what raw SQL has put there in another shape."""
+    found = errors if isinstance(errors, list) else []
+    return [error for error in found if isinstance(error, dict)]
+
+
 def stored_error(
     kind: type[BaseException] | str,
     message: str,

@@ -190,7 +190,7 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         self.backoff_max = (
             None if backoff_max is None else check_seconds("backoff_max", backoff_max)
         )
-        of_apps = [name for name in options if name not in NAMES and name != "executor"]
+        of_apps = [name for name in options if name not in NAMES]
         readers, given = readers_of(of_apps), {name: options.pop(name) for name in of_apps}
         self.options = replace(merged(Options(), options), queue_is_fixed=False)
         self._signature = inspect.signature(func)
@@ -222,9 +222,8 @@ class Task(_KnowsOtherNames, Generic[P, R]):
 
         tenant, queue, priority, run_at and expires_at (an aware datetime, or a timedelta or
         seconds from now), max_attempts, timeout and hard_timeout (seconds or a timedelta), labels,
-        created_by, session (a key or a Serial), limit_user, unique (a Unique), then and on_end (a
-        call or a list of calls), callback_url, executor (a name of TENANTQUEUE["EXECUTORS"]: the
-        job goes into a queue of it). Raises InvalidOption.
+        created_by, session (a key or a Serial), limit_user, unique (a Unique), on_success and
+        on_end (a call or a list of calls), callback_url. Raises InvalidOption.
         """
         return BoundTask(self, merged(self.options, options))
 
@@ -367,7 +366,6 @@ def task(func: Callable[P, R] | None = None, /, **options: Any) -> Any:
     - `backoff_max`: the longest of these waits; default: the setting BACKOFF_MAX
     - `atomic`: the task's database writes and its success commit in one transaction
     - `hooks`: an object whose class inherits from TaskHooks
-    - `executor`: a name of TENANTQUEUE["EXECUTORS"]; the jobs go into a queue of it
     - `secret`: names of parameters whose values are masked wherever jobs are shown; True masks all
       arguments and the result
     - `schedule`: a cron expression, a Cron or an Every, when a job is enqueued by itself

@@ -165,7 +165,7 @@ def test_delete_takes_finished_jobs_and_leaves_those_of_monitors() -> None:
     queue = paused_queue()
     old = make_jobs(queue, 13, state=State.SUCCESS)
     waiting = make_jobs(queue, 2)
-    monitor = start_monitor(on_done=noop.call())
+    monitor = start_monitor(on_end=noop.call())
     cancel_monitor(monitor.pk)
     Change.objects.all().delete()
 
@@ -180,7 +180,7 @@ def test_delete_takes_finished_jobs_and_leaves_those_of_monitors() -> None:
 
 
 def test_jobs_of_a_cancelled_monitor_are_not_retried() -> None:
-    monitor = start_monitor(on_done=noop.call())
+    monitor = start_monitor(on_end=noop.call())
     cancel_monitor(monitor.pk)
 
     job = do("retry")

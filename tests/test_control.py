@@ -556,17 +556,17 @@ def test_executor_that_is_none_is_refused() -> None:
 def test_interval_is_seconds_or_timedelta() -> None:
     monitor = ConcurrentJobMonitor.objects.start("m", [noop.call()], parallel=1)
 
-    control.tune(monitor, interval=timedelta(seconds=5))
+    control.tune(monitor, interval_seconds=timedelta(seconds=5))
 
     monitor.refresh_from_db()
-    assert monitor.interval == 5.0
+    assert monitor.interval_seconds == 5.0
 
 
 def test_rows_of_a_session_and_of_a_user_have_columns_of_their_own() -> None:
     with pytest.raises(InvalidOption, match="'num_slots' cannot be tuned"):
         control.tune(session="s", tenant="acme", num_slots=1)
     with pytest.raises(InvalidOption, match="'on_wait' cannot be tuned"):
-        control.tune(user="u", tenant="acme", on_wait="skip")
+        control.tune(limit_user="u", tenant="acme", on_wait="skip")
     assert not Session.objects.exists()
 
 

@@ -498,14 +498,14 @@ def test_snippet_imports_what_exists(code: str) -> None:
 def test_snippet_uses_options_that_exist(code: str) -> None:
     if "from django.tasks import task" in code:
         return  # `@task` takes the framework's options there
-    for_task = {*NAMES, *OF_TASKS, "executor"}
+    for_task = {*NAMES, *OF_TASKS}
     for node in ast.walk(ast.parse(code)):
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         allowed = {
             "using": {*NAMES, *DEFAULTS},
-            "delayed": {*NAMES, "executor"},
+            "delayed": {*NAMES},
             "task": for_task,
         }.get(name)
         if ast.unparse(node.func).startswith("app."):

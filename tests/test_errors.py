@@ -86,7 +86,7 @@ def test_messages_name_what_is_wrong() -> None:
         ({"priority": "high"}, "priority", "high"),
         ({"queue": ""}, "queue", ""),
         ({"run_at": "now"}, "run_at", "now"),
-        ({"executor": "none"}, "executor", "none"),
+        ({"executor": "none"}, "executor", None),
         ({"priorty": 1}, "priorty", None),
         ({"countdown": 1}, "countdown", None),
     ],

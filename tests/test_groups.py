@@ -1,4 +1,4 @@
-"""`group([...]).delay(on_done=…)`."""
+"""`group([...]).delay(on_end=…)`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_callback_has_the_results_in_the_order_of_the_calls(callback, monkeypatc
     monkeypatch.setattr(job_monitor, "SMALL_BATCH", 2)
     calls = [add.call(1, 2), fail.using(max_attempts=1).call(), echo.call("x"), noop, echo.call(4)]
 
-    monitor = group(calls).delay(on_done=callback)
+    monitor = group(calls).delay(on_end=callback)
     run_pending()
 
     assert callback_of(monitor).result == [
@@ -99,23 +99,23 @@ def test_unknown_option_is_refused():
 
 
 def test_callback_of_an_empty_group_runs():
-    monitor = group([]).delay(on_done=collect)
+    monitor = group([]).delay(on_end=collect)
     run_pending()
 
     assert callback_of(monitor).result == []
 
 
 def test_chain_goes_on_after_a_group():
-    call = collect.using(then=echo.using(tenant="b").call(Placeholder("result")))
+    call = collect.using(on_success=echo.using(tenant="b").call(Placeholder("result")))
 
-    group([echo.call(1), echo.call(2)]).using(tenant="a").delay(on_done=call.call())
+    group([echo.call(1), echo.call(2)]).using(tenant="a").delay(on_end=call.call())
     *_, last = run_pending()
 
     assert (last.tenant, last.result) == ("b", [["success", 1], ["success", 2]])
 
 
 def test_coroutines_start_groups():
-    monitor = async_to_sync(group([echo.call(1)]).adelay)(on_done=collect)
+    monitor = async_to_sync(group([echo.call(1)]).adelay)(on_end=collect)
     run_pending()
 
     assert callback_of(monitor).result == [["success", 1]]
@@ -127,7 +127,7 @@ def test_eager_mode_hands_the_results_to_the_callback(callback):
 
     with eager():
         then = kept.call(Placeholder("result"))
-        group([echo.call(1), noop]).delay(on_done=callback.using(then=then).call())
+        group([echo.call(1), noop]).delay(on_end=callback.using(on_success=then).call())
         results += kept_values
 
     assert results == [[["success", 1], ["success", None]]]

@@ -151,7 +151,7 @@ def test_names_in_the_tables_of_a_guide_exist(page: str) -> None:
     spans = written(page)
     assert len(spans) > 15
     options = {*Options.__slots__, *OF_TASKS, *inspect.signature(Task).parameters}
-    options |= {*inspect.signature(Unique).parameters, "on_done"}
+    options |= {*inspect.signature(Unique).parameters, "on_end"}
     options |= {field.name for field in fields(Cron)}
     own = get_commands()
     flags = {

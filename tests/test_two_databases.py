@@ -112,7 +112,7 @@ def test_every_read_is_of_the_jobs_database_without_a_router():
     assert (job.refresh().state, len(enqueued_jobs(add))) == ("created", 1)
     assert list(Session(kind="serial", gate_key=job.session_key).jobs()) == [job]
     monitor = ConcurrentJobMonitor.objects.start(
-        "three", [echo.call(n) for n in range(3)], parallel=2, on_done=tell_monitor.call()
+        "three", [echo.call(n) for n in range(3)], parallel=2, on_end=tell_monitor.call()
     )
     assert (monitor.details().count(), monitor.progress().total) == (3, 3)
     failed = fail.using(tenant="acme", max_attempts=1, created_by="7").delay()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import re
 from copy import copy
@@ -55,6 +56,15 @@ HOUR = timedelta(hours=1)
 
 def near(moment, expected) -> bool:
     return abs(moment - expected) < timedelta(minutes=1)
+
+
+def test_arguments_that_are_durations_have_no_unit():
+    found = [
+        control.__dict__[name] for name in control.__all__ if name not in ("Result", "acting_as")
+    ]
+    found += [task, group, ConcurrentJobMonitor.objects.start, Job.wait, Every, Cron, Retry]
+    for one in found:
+        assert not [n for n in inspect.signature(one).parameters if n.endswith("_seconds")], one
 
 
 @pytest.mark.parametrize("option", ["run_at", "expires_at"])
@@ -226,7 +236,7 @@ def test_arguments_in_place_of_options_show_the_form(form, said):
 
 
 def test_group_that_is_called_names_delay():
-    with pytest.raises(TypeError, match=r"group\(\[task\.call\(1\), …\]\)\.delay\(on_done=…\)"):
+    with pytest.raises(TypeError, match=r"group\(\[task\.call\(1\), …\]\)\.delay\(on_end=…\)"):
         group([noop.call()])()
 
 
@@ -236,7 +246,7 @@ def test_group_of_several_arguments_names_the_list():
 
 
 def test_calls_that_are_piped_or_called_name_what_does_it():
-    with pytest.raises(TypeError, match="use then=…"):
+    with pytest.raises(TypeError, match="use on_success=…"):
         noop.call() | noop.call()
     with pytest.raises(TypeError, match=r"a call is not called: use task\.delay"):
         noop.call()()
@@ -253,6 +263,28 @@ def test_option_among_the_arguments_is_answered_with_its_place():
         add.delay(1, thrid=3)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"'eta'; .*: delayed\(…, …\)"):
         delayed(Report.objects.create(title="x")).execute(eta=1)
+
+
+@pytest.mark.parametrize(("old", "new"), [("then", "on_success"), ("on_done", "on_end")])
+def test_other_names_of_what_follows_are_answered(old, new):
+    for use in (noop.using, with_backoff, Report.delay):
+        with pytest.raises(InvalidOption, match=f"unknown option '{old}': use {new}=…"):
+            use(**{old: noop.call()})
+    with pytest.raises(InvalidOption, match=rf"{old}=…: group\(…\)\.delay\(on_end=…\)"):
+        group([noop.call()]).delay(**{old: noop.call()})
+    with pytest.raises(InvalidOption, match="unknown option 'on_done': use on_end=…"):
+        ConcurrentJobMonitor.objects.start("m", [], parallel=1, on_done=noop.call())
+
+
+def test_function_of_a_worker_is_answered_with_the_hook():
+    for name in ("on_success", "on_end"):
+        with pytest.raises(InvalidOption, match=r"a method of hooks=…, of @task: success\(job, "):
+            noop.using(**{name: print})
+
+
+def test_options_of_a_group_are_no_arguments_of_delay():
+    with pytest.raises(InvalidOption, match=r"parallel=…: options of a group stand before delay"):
+        group([noop.call()]).delay(parallel=5)
 
 
 def test_option_that_a_task_has_as_a_parameter_is_an_argument():
@@ -302,7 +334,10 @@ def test_task_with_self_names_the_running_job():
     ("names", "said"),
     [
         (("countdown", "eta", "run_at"), "enqueue a task with run_at=… that enqueues the group"),
-        (("then", "on_end", "on_done", "link_error"), r"{}=…: group\(…\)\.delay\(on_done=…\)"),
+        (
+            ("then", "on_end", "on_done", "on_success", "link_error"),
+            r"{}=…: group\(…\)\.delay\(on_end=…\)",
+        ),
         (
             ("expires_at", "max_attempts", "labels"),
             r"each call: group\(\[task\.using\({}=…\)\.call",
@@ -316,15 +351,15 @@ def test_option_that_a_group_has_not_says_how(names, said):
 
 
 def test_callback_of_a_group_is_named():
-    with pytest.raises(InvalidArgument, match=r"takes no arguments: delay\(on_done=…\)"):
+    with pytest.raises(InvalidArgument, match=r"takes no arguments: delay\(on_end=…\)"):
         group([noop.call()]).delay(noop.call())  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"not joined by \|: use group\(…\)\.delay\(on_done=…\)"):
+    with pytest.raises(TypeError, match=r"not joined by \|: use group\(…\)\.delay\(on_end=…\)"):
         group([noop.call()]) | noop.call()
 
 
 def test_group_behind_a_job_is_answered_with_a_task():
-    with pytest.raises(InvalidOption, match="then: a group that follows a job, or is in another"):
-        noop.using(then=group([noop.call()]))
+    with pytest.raises(InvalidOption, match="on_success: a group that follows a job, or is in "):
+        noop.using(on_success=group([noop.call()]))
     with pytest.raises(InvalidArgument, match="is started by a task"):
         group([group([noop.call()])]).delay()
 
@@ -361,13 +396,22 @@ class Misspelt(TaskHooks):
         """Never be called."""
 
 
+class OfOldName(TaskHooks):
+    def error(self, job: object, error: BaseException) -> None:
+        """Never be called."""
+
+
 @pytest.mark.parametrize(
     ("hooks", "said"),
     [
         (object(), "whose class inherits from django_tenantqueue.TaskHooks"),
         (Hooks, r"is a class: give an object, Hooks\(\)"),
         (TaskHooks(), "overrides none of the methods enqueue, before, success, attempt_failed"),
-        (Misspelt(), "overrides none of the methods enqueue, before, success, attempt_failed"),
+        (Misspelt(), r"has a method on_failure\(\), which is not called: name it failure\(job\)"),
+        (
+            OfOldName(),
+            r"has a method error\(\), which is not called: name it attempt_failed\(job, ",
+        ),
     ],
 )
 def test_hooks_that_would_not_be_called_are_refused(hooks, said):

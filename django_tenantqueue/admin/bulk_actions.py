@@ -162,7 +162,7 @@ def _started(
     except (QueueFull, QueueRetired) as error:
         model_admin.message_user(request, str(error), messages.ERROR)
         return None
-    if job.is_final:  # TENANTQUEUE["EAGER"]
+    if job.final:  # TENANTQUEUE["EAGER"]
         model_admin.message_user(request, gettext("Done."), messages.SUCCESS)
         return None
     text = gettext("This job does it. Its page shows how far it is. To stop it, cancel it.")

@@ -44,7 +44,7 @@ def answer_for(
     site: AdminSite, request: HttpRequest, using: str, job: Job
 ) -> dict[str, Any] | None:
     """Return what the page of a job says about why it does not run; None: it has ended."""
-    if job.is_final:
+    if job.final:
         return None
     found, this = explain(using, job), Target("job", job.pk, "")
     causes = [shown_cause(site, request, cause, this) for cause in found.causes]

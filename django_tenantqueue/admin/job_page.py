@@ -21,6 +21,7 @@ from ..states import WAITING, State
 from ..status.changes import changes_of
 from ..status.deaths import death_of
 from ..status.display_limits import LINE, TEXT
+from ..stored_error import entries_of
 from ..tracebacks import Part, folded
 from .formats import (
     breakable,
@@ -118,7 +119,7 @@ def describe_state(
         "progress": _progress(job),
         "result": shown_result(job),
         "result_url": job_url(job.pk, site, "value", "result"),
-        "failures": _failures(job.kept_errors),
+        "failures": _failures(entries_of(job.errors)),
         "stats": _pairs(shown["stats"]),
         "facts": _facts(site, request, using, job, shown),
     }
@@ -236,8 +237,8 @@ def _facts(
             monitor and link_to(site, request, ConcurrentJobMonitor, monitor, f"#{monitor}"),
         ),
         (_("after job"), previous and link_to(site, request, Job, previous, f"#{previous}")),
-        (_("then"), _follow_up_links(site, request, job, "success")),
-        (_("at its end"), _follow_up_links(site, request, job, "end")),
+        (_("on success"), _follow_up_links(site, request, job, "success")),
+        (_("on end"), _follow_up_links(site, request, job, "end")),
         (_("exclusive key"), shown["exclusive_key"]),
         (_("unique key"), shown["unique_key"]),
         (_("uniqueness"), job.unique_mode),

@@ -162,7 +162,7 @@ class JobPages(JobActions):
             "form": form,
             "buttons": ACTIONS_OF[State(job.state)] if may_change else (),
             "again_url": job_url(job.pk, site, "again") if again else "",
-            "live_url": "" if job.is_final else job_url(job.pk, site, "live"),
+            "live_url": "" if job.final else job_url(job.pk, site, "live"),
             **describe_state(site, request, self.using, job, queue),
         }
 

@@ -147,7 +147,7 @@ class JobAdmin(JobPages):
     def waited(self, job: Job) -> SafeString | str:
         if job.wait_duration is not None:
             return duration_text(job.wait_duration)
-        if job.is_final:
+        if job.final:
             return NOTHING
         ready_at = max(job.created_at, job.run_at)
         if job.state == State.SCHEDULED:
@@ -202,7 +202,7 @@ class JobAdmin(JobPages):
     def _press(self, request: HttpRequest, job: Job) -> HttpResponse:
         pressed = next((name for name in self.buttons if name in request.POST), None)
         page: HttpResponse | None = None
-        if pressed is None or (pressed == "_cancel" and job.is_final):
+        if pressed is None or (pressed == "_cancel" and job.final):
             self._say(request, 0, gettext("changed"), 1)
         else:
             page = getattr(self, self.buttons[pressed])(request, [job])

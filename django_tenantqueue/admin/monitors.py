@@ -59,9 +59,9 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
     pause_text = _(
         "No further detail of these monitors starts until you resume them. Details that run go on."
     )
-    list_display = ("title", "overview", "paused", "parallel", "interval", "priority")
+    list_display = ("title", "overview", "paused", "parallel", "interval_seconds", "priority")
     list_display_links = ("title",)
-    list_editable = ("parallel", "interval", "priority", "paused")
+    list_editable = ("parallel", "interval_seconds", "priority", "paused")
     list_filter = ("paused", CancelledFilter, TenantFilter)
     list_per_page = 25
     search_fields = ("name",)
@@ -75,7 +75,13 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
     fieldsets = (
         (
             _("Takes effect within a second"),
-            {"fields": (("parallel", "interval"), ("priority", "stop_after_failures"), "paused")},
+            {
+                "fields": (
+                    ("parallel", "interval_seconds"),
+                    ("priority", "stop_after_failures"),
+                    "paused",
+                )
+            },
         ),
         (
             _("About"),

@@ -14,6 +14,7 @@ from django.utils.translation import gettext
 
 from ..models import Change, Job
 from ..states import EARLIEST, State
+from ..stored_error import entries_of
 from .formats import duration_text, moment, parse_moment
 
 
@@ -85,7 +86,7 @@ def _events(job: Job, changes: Sequence[Change]) -> list[Event]:
 
 def _failed_attempts(job: Job) -> Iterator[Event]:
     """Yield the start and the end of each attempt that failed, but not the end of the last run."""
-    for error in job.kept_errors:
+    for error in entries_of(job.errors):
         yield from _attempt(job, error, is_end=error is job.last_error and _ended_by_error(job))
 
 

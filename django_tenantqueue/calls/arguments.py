@@ -49,7 +49,7 @@ class Placeholder:
     """An argument whose value is known later: `report.delay(Placeholder("job_id"))`.
 
     "attempt" and "job_id" (int) and "tenant" (str) are put in when the job runs, and so is "result"
-    in a call that follows another job (`then=`): what that one returned, None if it failed.
+    in a call that follows another job (`on_success=`): what that one returned, None if it failed.
     "scheduled_at", an aware datetime in UTC, is the tick for which a schedule enqueues the job.
     Raises InvalidArgument for another name.
     """

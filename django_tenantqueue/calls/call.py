@@ -88,13 +88,20 @@ def read_call(name: str, value: Any) -> Call:
     return calls[0]
 
 
+_NOT_A_HOOK = (
+    ". A function that the worker calls is a method of hooks=…, of @task: success(job, result), "
+    "failure(job) or after(job)"
+)
+
+
 def read_follow_ups(name: str, value: Any) -> tuple[Call, ...]:
     """Return the calls that follow a job: one, or those of a list. Raises InvalidOption."""
     try:
         many = isinstance(value, list)
         calls = tuple(read_calls(value, name)) if many else (read_call(name, value),)
     except InvalidArgument as error:
-        raise InvalidOption(f"{name}: {error}") from None
+        hint = _NOT_A_HOOK if callable(value) and not hasattr(value, "call") else ""
+        raise InvalidOption(f"{name}: {error}{hint}") from None
     for call in calls:
         check_follow_up(name, call.options)
     return calls

@@ -8,7 +8,9 @@ from ..exceptions import ELSEWHERE as ELSEWHERE_OF_EXCEPTIONS
 
 _OPTIONS_AND_ARGUMENTS = "task.using(run_at=5).delay(1, 2): options and arguments are separate"
 _DELAY = "task.delay(…), or task.using(queue=…).delay(…) with options"
-_CALL = "task.call(…), which describes a call for then=…, group([…]) or a ConcurrentJobMonitor"
+_CALL = (
+    "task.call(…), which describes a call for on_success=…, group([…]) or a ConcurrentJobMonitor"
+)
 _LATER = "task.using(run_at=…).delay(…), with seconds from now, a timedelta or an aware datetime"
 
 _DELAY_ON_COMMIT = (
@@ -75,11 +77,13 @@ JOB = {
     "get_status": _STATE,
     "info": "job.refresh(), and then job.progress_done, job.result or job.last_error",
     "is_failed": "job.refresh().state == State.ERROR",
+    "is_final": _FINAL,
     "is_finished": _FINAL,
     "is_queued": "job.refresh().state == State.CREATED",
     "is_started": "job.refresh().state == State.RUNNING",
     "join": _WAIT,
     "kwargs": 'job.args["kwargs"]',
+    "kept_errors": "job.errors, a list, or job.last_error",
     "latest_result": "job.refresh().result",
     "maybe_throw": "job.refresh().last_error",
     "meta": "job.stats, and current_job().stats inside the task",
@@ -97,7 +101,7 @@ JOB = {
 }
 """Methods and attributes of results and jobs elsewhere."""
 
-DONE = "group(…).delay(on_done=…), a call that is enqueued when all jobs have ended"
+DONE = "group(…).delay(on_end=…), a call that is enqueued when all jobs have ended"
 _WAIT_FOR_ALL = (
     "monitor.details(), a queryset of jobs: [job.wait(timeout=…).result for job in "
     'monitor.details().order_by("id")]'
@@ -142,7 +146,7 @@ CALL = {
     "apply_async": _START,
     "clone": "task.call(…) with other arguments",
     "delay": _START,
-    "link": "task.using(then=…).call(…)",
+    "link": "task.using(on_success=…).call(…)",
     "link_error": "task.using(on_end=…).call(…)",
     "on_error": "task.using(on_end=…).call(…)",
     "set": "task.using(…).call(…)",
@@ -172,7 +176,7 @@ _IN_TASK = "current_job() inside the task"
 _TIMEOUT = "timeout=… (seconds; the run is interrupted) and hard_timeout=… (its process is killed)"
 _RATE = "max_per_second=… of @task, or max_per_second of the tenant queue, in the admin"
 _RESULT = "nothing: a result is stored with its job"
-_CALLBACK = "then=… (a call that follows a success) or on_end=…, of .using()"
+_CALLBACK = "on_success=… (a call that follows a success) or on_end=…, of .using()"
 
 OPTIONS = {
     "acks_late": "nothing: a job of a worker that dies always runs again; see max_attempts",
@@ -189,12 +193,15 @@ OPTIONS = {
     "countdown": "run_at=…, with seconds from now: run_at=5",
     "default_retry_delay": _BACKOFF,
     "delay": _AT,
-    "depends_on": "then=… of the other job, or session=…, in which jobs run one after another",
+    "depends_on": (
+        "on_success=… of the other job, or session=…, in which jobs run one after another"
+    ),
     "description": "labels=[…]",
     "dont_autoretry_for": "retry_when=…, or raise Permanent inside the task",
     "eta": _AT,
     "expires": "expires_at=…, with seconds from now, a timedelta or an aware datetime",
     "exchange": "queue=…",
+    "executor": "queue=…, with one of the NEW_QUEUES of TENANTQUEUE['EXECUTORS'][…]",
     "failure_ttl": "the retention rules in the admin",
     "headers": "labels=[…], or an argument of the task",
     "ignore_result": _RESULT,
@@ -209,10 +216,10 @@ OPTIONS = {
     "max_retries": _ATTEMPTS,
     "meta": "labels=[…], or current_job().stats inside the task",
     "min_backoff": _BACKOFF,
+    "on_done": "on_end=…",
     "on_failure": "session=Serial(…, on_failure='halt') to stop a session, or hooks=…, of @task, "
     "whose failure(job) is called",
     "on_stopped": "hooks=…, whose after(job) is called at each end of a run",
-    "on_success": "hooks=…, whose success(job, result) is called",
     "on_wait": "session=Serial(…, on_wait=…)",
     "pass_context": _IN_TASK,
     "queue_name": "queue=…",
@@ -239,6 +246,7 @@ OPTIONS = {
     "store_result": _RESULT,
     "takes_context": _IN_TASK,
     "task_id": "the id of the job that .delay() returns, or unique=Unique(…, key=…)",
+    "then": "on_success=…",
     "throws": "nothing, or raise Permanent for an error that no other attempt can mend",
     "time_limit": _TIMEOUT,
     "track_started": "nothing: a job has a state for it",
@@ -263,8 +271,10 @@ MODULE = {
     "Signature": _CALL,
     "actor": _TASK,
     "app": _NO_APP,
-    "chain": "then=…, as in task.using(then=other.call(Placeholder('result'))).delay(1)",
-    "chord": "group, as in group([task.call(1), task.call(2)]).delay(on_done=other.call())",
+    "chain": (
+        "on_success=…, as in task.using(on_success=other.call(Placeholder('result'))).delay(1)"
+    ),
+    "chord": "group, as in group([task.call(1), task.call(2)]).delay(on_end=other.call())",
     "chunks": _GROUP,
     "crontab": _SCHEDULE,
     "current_app": _NO_APP,

@@ -37,11 +37,10 @@ class JobOptions(TypedDict, total=False):
     hard_timeout: Seconds | None
     labels: list[str] | tuple[str, ...] | None
     created_by: str | None
-    executor: str | None
     session: str | int | Serial | None
     limit_user: str | int | None
     unique: Unique | None
-    then: CallLike | list[CallLike] | None
+    on_success: CallLike | list[CallLike] | None
     on_end: CallLike | list[CallLike] | None
     callback_url: str | None
 

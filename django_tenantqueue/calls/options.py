@@ -45,7 +45,7 @@ class Options:
     """A str is the Serial of this key with its defaults."""
     limit_user: str | None = None
     unique: Unique | None = None
-    then: tuple[Call, ...] | None = None
+    on_success: tuple[Call, ...] | None = None
     """What is enqueued when the job has succeeded."""
     on_end: tuple[Call, ...] | None = None
     """What is enqueued when the job has ended, whatever its end."""
@@ -61,7 +61,7 @@ class Options:
             self.session is None
             and self.limit_user is None
             and self.unique is None
-            and self.then is None
+            and self.on_success is None
             and self.on_end is None
             and self.callback_url is None
         )

@@ -102,7 +102,7 @@ class Source:
         if not follows and RESULT_MARK in text:
             raise InvalidArgument(
                 "Placeholder('result') is for the arguments of a call that follows a job, as in "
-                "first.using(then=second.call(Placeholder('result')))"
+                "first.using(on_success=second.call(Placeholder('result')))"
             )
         if self.secret is None:
             return text

@@ -40,5 +40,12 @@ class TaskHooks:
         """Called after every run. Errors are logged."""
 
 
+ELSEWHERE = {
+    "error": "attempt_failed(job, error)",
+    "on_failure": "failure(job)",
+    "on_retry": "attempt_failed(job, error)",
+    "on_success": "success(job, result)",
+}
+"""Other names of the methods, and what is used here in their place."""
 HOOKS = tuple(name for name in vars(TaskHooks) if not name.startswith("_"))
 """Names of the methods."""

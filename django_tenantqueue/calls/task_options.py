@@ -10,7 +10,7 @@ from typing import Any
 from ..exceptions import InvalidOption
 from .option_types import Backoff, RetryWhen
 from .options import APPS, NAMES, OF_TASKS, check_whole, needs_app, of_apps, unknown_option
-from .task_hooks import HOOKS, TaskHooks
+from .task_hooks import ELSEWHERE, HOOKS, TaskHooks
 
 
 def read_retry_when(
@@ -53,6 +53,12 @@ def read_hooks(name: str, hooks: Any) -> TaskHooks | None:
             f"{name}: hooks={hooks!r} must be an object whose class inherits from "
             "django_tenantqueue.TaskHooks"
         )
+    for other, own in ELSEWHERE.items():
+        if callable(getattr(type(hooks), other, None)):
+            raise InvalidOption(
+                f"{name}: hooks={hooks!r} has a method {other}(), which is not called: name it "
+                f"{own}"
+            )
     if all(getattr(type(hooks), hook) is getattr(TaskHooks, hook) for hook in HOOKS):
         raise InvalidOption(
             f"{name}: hooks={hooks!r} overrides none of the methods {', '.join(HOOKS)}: override "
@@ -73,7 +79,7 @@ def readers_of(names: Sequence[str]) -> dict[str, Callable[[Any, Any], Any]]:
         if name not in readers:
             if name in APPS:
                 raise needs_app(name)
-            raise unknown_option(name, (*NAMES, "executor", *OF_TASKS, *readers))
+            raise unknown_option(name, (*NAMES, *OF_TASKS, *readers))
     return readers
 
 

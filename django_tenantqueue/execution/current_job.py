@@ -162,7 +162,7 @@ class RunningJob:
 
     @property
     def previous(self) -> Job | None:
-        """The job that this one follows (`then=`, `on_end=`), as it ended; None for other jobs.
+        """The job whose `on_success` or `on_end` made this one, as it ended; None for other jobs.
 
         It is read from the database once. Coroutines use aprevious().
         """

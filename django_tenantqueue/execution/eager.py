@@ -57,7 +57,7 @@ def run_now(
         failed.errors = [describe_error(error, 1)]
         _run_follow_ups(ending_calls(options, tenant), failed, tenant)
         raise
-    _run_follow_ups((*(options.then or ()), *ending_calls(options, tenant)), job, tenant)
+    _run_follow_ups((*(options.on_success or ()), *ending_calls(options, tenant)), job, tenant)
     return job
 
 

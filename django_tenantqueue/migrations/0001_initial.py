@@ -510,7 +510,7 @@ class Migration(PostgresMigration):
                     ),
                 ),
                 (
-                    "interval",
+                    "interval_seconds",
                     models.FloatField(
                         db_default=0.0,
                         default=0.0,
@@ -592,7 +592,9 @@ class Migration(PostgresMigration):
                         name="tenantqueue_monitor_parallel",
                     ),
                     models.CheckConstraint(
-                        condition=models.Q(("interval__gte", 0), ("interval__lte", 86400)),
+                        condition=models.Q(
+                            ("interval_seconds__gte", 0), ("interval_seconds__lte", 86400)
+                        ),
                         name="tenantqueue_monitor_interval",
                     ),
                     models.CheckConstraint(

@@ -24,6 +24,7 @@ from ..coroutines import twin
 from ..exceptions import InvalidOption, JobNotFound, JobReadOnly, Unsupported, WaitTimeout
 from ..link_tokens import BROWSER_SESSION, USER, sign_job_id
 from ..states import ACTIVE, EARLIEST, FINAL, LATEST, Priority, State
+from ..stored_error import entries_of
 from .fields import StateField, TextListField
 from .job_query import JobQuerySet, user_text
 from .verbs import act
@@ -365,21 +366,16 @@ class Job(models.Model):
                 "django_tenantqueue.testing"
             )
         for pause in pauses(timeout):
-            if self.refresh().is_final:
+            if self.refresh().final:
                 return
             yield pause
-        if not self.refresh().is_final:
+        if not self.refresh().final:
             raise WaitTimeout(self.pk, self.state, timeout)
 
     @property
     def _is_eager(self) -> bool:
         """Whether eager mode has run the job in place: it has no row, and a negative id."""
         return self.pk is not None and self.pk < 0
-
-    @property
-    def is_final(self) -> bool:
-        """Whether the job has ended."""
-        return self.state in FINAL
 
     @property
     def wait_duration(self) -> timedelta | None:
@@ -405,10 +401,5 @@ class Job(models.Model):
     @property
     def last_error(self) -> dict[str, Any] | None:
         """The newest entry of `errors`: at, attempt, class, message, traceback."""
-        return self.kept_errors[-1] if self.kept_errors else None
-
-    @property
-    def kept_errors(self) -> list[dict[str, Any]]:
-        """The entries of `errors`; what raw SQL has put there in another shape is left out."""
-        errors = self.errors if isinstance(self.errors, list) else []
-        return [error for error in errors if isinstance(error, dict)]
+        found = entries_of(self.errors)
+        return found[-1] if found else None

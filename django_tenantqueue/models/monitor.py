@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
@@ -11,6 +11,7 @@ from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
 from ..calls import foreign
+from ..calls.options import unknown_option
 from ..conf import get_settings
 from ..coroutines import twin
 from ..exceptions import Unsupported
@@ -32,6 +33,12 @@ def _operation(name: str) -> Any:
     return import_string(f"django_tenantqueue.operations.monitors.{name}")
 
 
+_OPTIONS = (
+    *("parallel", "interval", "priority", "tenant", "queue", "session", "on_end"),
+    *("stop_after_failures", "keep_open", "created_by"),
+)
+
+
 class MonitorManager(models.Manager["ConcurrentJobMonitor"]):
     """Starts monitors."""
 
@@ -46,12 +53,15 @@ class MonitorManager(models.Manager["ConcurrentJobMonitor"]):
         tenant: str | None = None,
         queue: str | None = None,
         session: str | int | None = None,
-        on_done: CallLike | None = None,
+        on_end: CallLike | None = None,
         stop_after_failures: int | None = None,
         keep_open: bool = False,
         created_by: str | None = None,
+        **unknown: Never,
     ) -> ConcurrentJobMonitor:
         """Make a monitor and its details in the current transaction. See operations.monitors."""
+        for option in unknown:
+            raise unknown_option(option, _OPTIONS)
         started: ConcurrentJobMonitor = _operation("start")(
             name,
             details,
@@ -64,7 +74,7 @@ class MonitorManager(models.Manager["ConcurrentJobMonitor"]):
             },
             parallel=parallel,
             interval=interval,
-            on_done=on_done,
+            on_end=on_end,
             stop_after_failures=stop_after_failures,
             keep_open=keep_open,
         )
@@ -88,7 +98,7 @@ class ConcurrentJobMonitor(models.Model):
         validators=[MinValueValidator(0), MaxValueValidator(1_000_000)],
         help_text=_("How many of its details may be in flight: ready, running or to be retried."),
     )
-    interval = models.FloatField(
+    interval_seconds = models.FloatField(
         _("interval"),
         default=0.0,
         db_default=0.0,
@@ -136,7 +146,7 @@ class ConcurrentJobMonitor(models.Model):
                 name="tenantqueue_monitor_parallel",
             ),
             models.CheckConstraint(
-                condition=Q(interval__gte=0, interval__lte=86400),
+                condition=Q(interval_seconds__gte=0, interval_seconds__lte=86400),
                 name="tenantqueue_monitor_interval",
             ),
             models.CheckConstraint(

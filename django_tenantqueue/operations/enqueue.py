@@ -21,6 +21,7 @@ from ..gate_keys import JobGates
 from ..models import Job
 from ..queries import enqueue as queries
 from ..queries.unique import Placed
+from ..states import FINAL
 from .follow_ups import encode_follow_ups
 from .gates import release_later, wake_later
 from .new_job import gated_row, gates_of, keyed_call, new_job
@@ -178,7 +179,7 @@ def _enqueue_gated(
     job = _as_job(row, queries.InsertedJob(placed.id, placed.state or "", False), target)
     job.held_by = gates.first() if placed.state == "held" else None
     job.exclusive_key = gates.exclusive
-    job.final = job.is_final
+    job.final = job.state in FINAL
     return job
 
 

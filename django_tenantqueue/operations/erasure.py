@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings as django_settings
@@ -112,21 +113,22 @@ def erase_tenant(
     *,
     using: str,
     stop: bool = False,
-    wait_seconds: float = 60.0,
+    wait: float | timedelta = 60.0,
     tell: Callable[[str, int], None] = lambda table, rows: None,
 ) -> dict[str, int]:
     """Delete all rows about a tenant; return their numbers by table. It can be repeated.
 
     Its queues are paused and retired first. `stop`: ask running jobs to stop, and wait for their
-    ends for up to `wait_seconds`. Bulk actions on its jobs, or on those of all tenants, are treated
-    like its jobs. It is also removed from rows about others. `tell` is called after each step.
-    One entry of the list of changes says how many rows there were, without the tenant. Raises
-    InvalidState when jobs run (still), and InvalidOption for no tenant.
+    ends for up to `wait`, seconds or a timedelta. Bulk actions on its jobs, or on those of all
+    tenants, are treated like its jobs. It is also removed from rows about others. `tell` is called
+    after each step. One entry of the list of changes says how many rows there were, without the
+    tenant. Raises InvalidState when jobs run (still), and InvalidOption for no tenant.
     """
     close_tenant(using, tenant, stop=stop)
     queues = TenantQueue.objects.using(using).filter(tenant=tenant)
     ids = list(queues.order_by("pk").values_list("pk", flat=True))
-    _end_jobs(using, tenant, ids, time.monotonic() + wait_seconds if stop else 0.0)
+    seconds = wait.total_seconds() if isinstance(wait, timedelta) else wait
+    _end_jobs(using, tenant, ids, time.monotonic() + seconds if stop else 0.0)
     forget_elsewhere(using, tenant)
     models = [*tables()]
     report = dict.fromkeys((model._meta.db_table for model in models), 0)

@@ -23,7 +23,7 @@ def encode_follow_ups(options: Options, target: Target) -> str | None:
     `target`: where that job goes. The queues of those that follow are made. Raises QueueRetired,
     and InvalidArgument for what cannot be stored.
     """
-    chosen = [("success", call) for call in options.then or ()]
+    chosen = [("success", call) for call in options.on_success or ()]
     chosen += [("end", call) for call in ending_calls(options, target.tenant)]
     if not chosen:
         return None
@@ -31,7 +31,7 @@ def encode_follow_ups(options: Options, target: Target) -> str | None:
         text = f"[{','.join(_encode(on, call, target, options) for on, call in chosen)}]"
     except RecursionError:
         raise InvalidArgument(
-            "then= is nested too deeply: let one of these jobs enqueue the rest"
+            "on_success= or on_end= is nested too deeply: let one of these jobs enqueue the rest"
         ) from None
     size, most = size_of(text), get_settings().max_argument_bytes
     if size > most:
@@ -48,7 +48,7 @@ def _encode(on: str, call: Call, before: Target, previous: Options) -> str:
 
     It belongs to the tenant and the user of the previous job, unless its call names others.
     """
-    check_follow_up("then", call.options)
+    check_follow_up(f"on_{on}", call.options)
     options = replace(
         call.options,
         tenant=before.tenant if call.options.tenant is None else call.options.tenant,

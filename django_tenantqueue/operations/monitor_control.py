@@ -25,7 +25,7 @@ from .gates import release_and_wake, release_later
 from .monitor_retry import FailedRetry
 from .tuning import Ids, ids_of, switch_rows, tune_rows
 
-TUNABLE = ("parallel", "interval", "priority", "paused", "stop_after_failures")
+TUNABLE = ("parallel", "interval_seconds", "priority", "paused", "stop_after_failures")
 """Columns of a monitor that operators change."""
 
 
@@ -35,7 +35,7 @@ def _release(using: str, ids: Iterable[int]) -> None:
 
 
 def tune_monitor(ids: Ids, *, using: str | None = None, **changes: Any) -> Sequence[int]:
-    """Change columns of monitors: parallel, interval, priority, paused, stop_after_failures.
+    """Change columns of monitors, the TUNABLE ones.
 
     Return those that have other values now. Only the named columns are written, whatever the
     number of details: those that are fed and have no slot follow at once, the others when they are

@@ -47,7 +47,7 @@ def start(
     *,
     parallel: int,
     interval: float | timedelta,
-    on_done: Any,
+    on_end: Any,
     stop_after_failures: int | None,
     keep_open: bool,
 ) -> ConcurrentJobMonitor:
@@ -57,7 +57,7 @@ def start(
     `(queryset, "method", args, kwargs)`, or one of these; it is read as it is needed. All or
     nothing: an error stores no monitor. `changes`: its `priority`, `tenant`, `queue`, `session`
     and `created_by`. Details go into `queue`, else into the queue of their task. `session`: the
-    next member of that session starts after the last detail. `on_done`: a call that is enqueued
+    next member of that session starts after the last detail. `on_end`: a call that is enqueued
     once, after the last detail, unless the monitor is cancelled. `keep_open`: it does not end
     before close(). Raises InvalidOption, InvalidArgument, NotAllowed, QueueRetired.
     """
@@ -74,7 +74,7 @@ def start(
         tenant=options.tenant,
         name=_name(name),
         parallel=check_whole("parallel", parallel, 0, 1_000_000),
-        interval=_interval(interval),
+        interval_seconds=_interval(interval),
         priority=Priority.DEFAULT if options.priority is None else options.priority,
         stop_after_failures=None
         if stop_after_failures is None
@@ -84,7 +84,7 @@ def start(
         created_by=options.created_by,
         created_at=timezone.now(),
     )
-    callback = END if on_done is None else read_call("on_done", on_done)
+    callback = END if on_end is None else read_call("on_end", on_end)
     check_callback(callback.options, options.tenant)
     if get_settings().eager:
         return _run_now(monitor, details, callback)

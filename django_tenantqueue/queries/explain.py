@@ -29,7 +29,7 @@ class MonitorGate:
     id: int
     name: str
     parallel: int
-    interval: float
+    interval_seconds: float
     paused: bool
     stop_after_failures: int | None
     keep_open: bool

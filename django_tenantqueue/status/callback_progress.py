@@ -11,7 +11,7 @@ from ..queries.monitors import count_details
 def callback_of(using: str, monitor: ConcurrentJobMonitor) -> Job | None:
     """Return the callback of a monitor with its progress; None: it is not in the history any more.
 
-    A monitor without `on_done` has a callback that does nothing.
+    A monitor without `on_end` has a callback that does nothing.
     """
     job = Job.objects.using(using).find(monitor.anchor_id)
     if job is not None:
@@ -28,7 +28,7 @@ def show_details(using: str, jobs: Iterable[Job]) -> None:
     waiting = {
         job.pk: job
         for job in jobs
-        if job.monitor_id is not None and not job.is_final and job.progress_done is None
+        if job.monitor_id is not None and not job.final and job.progress_done is None
     }
     if not waiting:
         return

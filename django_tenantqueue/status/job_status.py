@@ -41,7 +41,7 @@ def describe_job(job: Job) -> dict[str, Any]:
         "id": job.pk,
         "name": job.name,
         "state": job.state,
-        "final": job.is_final,
+        "final": job.final,
         "attempt": job.attempt,
         "max_attempts": job.max_attempts,
         "progress": job_progress(job),

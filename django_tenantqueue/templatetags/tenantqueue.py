@@ -76,7 +76,7 @@ def make_bar(
 
     `sign` makes it of the job's id.
     """
-    live = not job.is_final
+    live = not job.final
     return Bar(
         title=str(title) or _title(job),
         state=State.RUNNING if _shown_state(job) == State.RUNNING else job.state,
@@ -107,7 +107,7 @@ def _shown_state(job: Job) -> str:
 def _message(job: Job, errors: bool) -> str:
     if job.state == State.ERROR and errors:
         return public_error(job) or ""
-    return "" if job.is_final else job.progress_message or ""
+    return "" if job.final else job.progress_message or ""
 
 
 def _percent(job: Job) -> int | None:
@@ -189,9 +189,12 @@ def jobs_progress(
     return {"bars": bars, "load": bool(bars) and _first_of_page(context)}
 
 
-@register.simple_tag(takes_context=True)
-def jobs_page_query(context: Context, before: int | None) -> str:
-    """Return the query string of the page of jobs below an id, or of the newest jobs."""
+@register.simple_tag(takes_context=True, name="_page_query")
+def _page_query(context: Context, before: int | None) -> str:
+    """Return the query string of the page of jobs below an id, or of the newest jobs.
+
+    For your_jobs.html alone.
+    """
     request = context.get("request")
     query = request.GET.copy() if request is not None else None
     if query is None:
@@ -203,6 +206,6 @@ def jobs_page_query(context: Context, before: int | None) -> str:
 
 
 @register.filter
-def duration(value: Any) -> str:
+def tenantqueue_duration(value: Any) -> str:
     """Return a duration with the two units that matter: 1.2 s, 3 min 4 s."""
     return duration_text(value)

@@ -124,7 +124,7 @@ class _Wanted:
         """Return in what a job is different, as texts; empty: it matches."""
         if not self.is_of(job):
             return [f"runs {job.name}"]
-        found = [f"it has ended ({job.state})"] if job.is_final else []
+        found = [f"it has ended ({job.state})"] if job.final else []
         have = _arguments_of(job, job.args)
         shown = _arguments_of(job, mask_of_job(job).call(job.args))
         for name, value in self.arguments.items():
@@ -187,7 +187,7 @@ def _option_of(job: Job, name: str) -> Any:
         **kept_options(job, job.tenant),
         "queue": job.queue.name,
         "unique": job.unique_mode,
-        "then": _names_of(job, "success"),
+        "on_success": _names_of(job, "success"),
         "on_end": _names_of(job, "end"),
     }
     return read[name] if name in read else getattr(job, name)
@@ -195,7 +195,7 @@ def _option_of(job: Job, name: str) -> Any:
 
 def _compared(name: str, value: Any) -> Any:
     """Return an option that was given as _option_of() has it. What follows is compared by name."""
-    if name in ("then", "on_end") and value:
+    if name in ("on_success", "on_end") and value:
         return [call.source.name for call in value]
     return value.mode if name == "unique" and value else value
 

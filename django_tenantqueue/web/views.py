@@ -52,7 +52,7 @@ def job_status(request: HttpRequest, token: str) -> JsonResponse:
         return JsonResponse({"error": UNKNOWN}, status=404)
     show_details(using, [job])
     response = JsonResponse(describe_job(job))
-    if not job.is_final:
+    if not job.final:
         response["Retry-After"] = "1"
     return response
 
@@ -81,6 +81,6 @@ def job_statuses(request: HttpRequest) -> JsonResponse:
         else:
             entries.append({"token": token, "job": describe_job(job), "error": None})
     response = JsonResponse({"jobs": entries})
-    if not all(job.is_final for job in jobs.values()):
+    if not all(job.final for job in jobs.values()):
         response["Retry-After"] = "1"
     return response

@@ -22,7 +22,7 @@ def write_logbooks(airline: Airline, created_by: str) -> ConcurrentJobMonitor:
         priority=tasks.logbook.options.priority,
         tenant=airline.pk,
         session=SESSION,
-        on_done=tasks.sum_up_logbooks.call(),
+        on_end=tasks.sum_up_logbooks.call(),
         created_by=created_by,
     )
 

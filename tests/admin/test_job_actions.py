@@ -45,7 +45,7 @@ def test_retry_counts_those_that_had_not_failed(admin_client: Client) -> None:
 
 
 def test_retry_says_which_belong_to_a_cancelled_monitor(admin_client: Client) -> None:
-    monitor = start(on_done=noop.call())
+    monitor = start(on_end=noop.call())
     cancel_monitor(monitor.pk)
     other = make_job(state=State.CANCELLED)
 

@@ -27,28 +27,29 @@ def facts_of(client: Client, job: Job) -> dict[str, str]:
 
 
 def test_pages_of_a_chain_link_to_each_other(admin_client: Client) -> None:
-    job = add.using(then=echo.call(Placeholder("result")), on_end=noop.call()).delay(1)
-    assert facts_of(admin_client, job)["then"] == "tests.testapp.tasks.echo"
+    job = add.using(on_success=echo.call(Placeholder("result")), on_end=noop.call()).delay(1)
+    assert facts_of(admin_client, job)["on success"] == "tests.testapp.tasks.echo"
 
     first, second, third = run_pending()
 
     facts = facts_of(admin_client, first)
-    assert facts["then"] == f"#{second.pk} tests.testapp.tasks.echo"
-    assert facts["at its end"] == f"#{third.pk} tests.testapp.tasks.noop"
+    assert facts["on success"] == f"#{second.pk} tests.testapp.tasks.echo"
+    assert facts["on end"] == f"#{third.pk} tests.testapp.tasks.noop"
     assert facts_of(admin_client, second)["after job"] == f"#{first.pk}"
     page = admin_client.get(url_of("job", "change", first.pk)).content.decode()
     assert f'<a href="{url_of("job", "change", second.pk)}">#{second.pk}</a>' in page
 
 
 def test_page_of_a_failed_job_says_that_the_rest_was_not_enqueued(admin_client: Client) -> None:
-    job = fail.using(max_attempts=1, then=add.using(then=echo.call("x")).call(1)).delay()
+    call = add.using(on_success=echo.call("x")).call(1)
+    job = fail.using(max_attempts=1, on_success=call).delay()
     run_pending()
 
-    said = facts_of(admin_client, job)["then"]
+    said = facts_of(admin_client, job)["on success"]
 
     assert said.startswith("tests.testapp.tasks.add → tests.testapp.tasks.echo (not enqueued")
     control.retry([job.pk])
-    assert "not enqueued" not in facts_of(admin_client, job)["then"]
+    assert "not enqueued" not in facts_of(admin_client, job)["on success"]
 
 
 @pytest.mark.parametrize("spoilt", [3, ["x", None, {}], {"on": "success"}, [{"on": "success"}]])
@@ -59,7 +60,7 @@ def test_page_is_shown_when_raw_sql_has_spoilt_the_row(admin_client: Client, spo
 
 
 def test_arguments_of_what_follows_are_not_shown(admin_client: Client) -> None:
-    job = add.using(then=echo.call("a secret")).delay(1)
+    job = add.using(on_success=echo.call("a secret")).delay(1)
     page = admin_client.get(url_of("job", "change", job.pk)).content.decode()
     listed = admin_client.get(url_of("job", "changelist")).content.decode()
 

@@ -31,7 +31,7 @@ def address(job: Job | int) -> str:
 def press(client: Client, job: Job, button: str) -> str:
     """Press a button of the page; return the page that follows."""
     response = client.post(address(job), {button: "1"}, follow=True)
-    asks = button == "_cancel" and not job.is_final
+    asks = button == "_cancel" and not job.final
     return text_of(say_yes(client, response) if asks else response)
 
 

@@ -251,7 +251,7 @@ def test_errors_say_that_only_the_newest_are_grouped(admin_client: Client, monke
 
 
 def test_failed_callback_is_not_among_the_errors(admin_client: Client) -> None:
-    monitor = start(2, on_done=fail.using(max_attempts=1).call())
+    monitor = start(2, on_end=fail.using(max_attempts=1).call())
     run_pending()
 
     text = text_of(admin_client.get(live_of(monitor)))
@@ -285,7 +285,7 @@ def test_hostile_names_and_messages_are_escaped(admin_client: Client) -> None:
 
 
 def test_retry_asks_with_the_count_and_makes_one_entry(admin_client: Client) -> None:
-    monitor = start(failing=4, on_done=echo.call("done"))
+    monitor = start(failing=4, on_end=echo.call("done"))
     run_pending()
 
     question = press_retry(admin_client, monitor)
@@ -304,7 +304,7 @@ def test_retry_asks_with_the_count_and_makes_one_entry(admin_client: Client) -> 
 
 def test_retry_in_steps_makes_one_entry(admin_client: Client, monkeypatch) -> None:
     monkeypatch.setattr(monitor_retry, "BATCH", 3)
-    monitor = start(10, failing=10, on_done=fail.using(max_attempts=1).call())
+    monitor = start(10, failing=10, on_end=fail.using(max_attempts=1).call())
     run_pending()
 
     say_yes(admin_client, press_retry(admin_client, monitor))

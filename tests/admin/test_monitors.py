@@ -76,7 +76,7 @@ def test_list_asks_for_all_counts_at_once(admin_client: Client, count: int) -> N
 def test_list_tunes_monitors(admin_client: Client) -> None:
     monitor = start()
     values = form_values(admin_client.get(LIST), "form-TOTAL_FORMS")
-    values |= {"form-0-parallel": "5", "form-0-priority": "100", "form-0-interval": "0"}
+    values |= {"form-0-parallel": "5", "form-0-priority": "100", "form-0-interval_seconds": "0"}
 
     assert admin_client.post(LIST, {**values, "_save": "Save"}).status_code == 302
 
@@ -122,7 +122,7 @@ def test_bad_value_is_refused(admin_client: Client, bad: str) -> None:
 
 
 def test_page_shows_details_by_state(admin_client: Client) -> None:
-    monitor = start(failing=1, parallel=2, on_done=echo.call("x"))
+    monitor = start(failing=1, parallel=2, on_end=echo.call("x"))
     ConcurrentJobMonitor.objects.update(stop_after_failures=1)
     run_pending()
 

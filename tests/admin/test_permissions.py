@@ -93,7 +93,7 @@ def test_who_may_view_workers_alone_sees_none_of_their_jobs(operator: Operator) 
 
 
 def test_who_may_view_monitors_alone_sees_none_of_their_jobs(operator: Operator) -> None:
-    monitor = start([fail.using(max_attempts=1).call()], on_done=noop.call(), keep_open=True)
+    monitor = start([fail.using(max_attempts=1).call()], on_end=noop.call(), keep_open=True)
     run_pending()
     error = monitor.details().get().last_error
     assert error is not None

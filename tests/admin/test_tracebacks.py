@@ -96,7 +96,7 @@ def test_page_shows_the_frames_of_the_task_and_folds_ours(admin_client: Client) 
 
     content = admin_client.get(url_of("job", "change", job.pk)).content.decode()
 
-    stored = Job.objects.get(pk=job.pk).kept_errors[0]["traceback"]
+    stored = Job.objects.get(pk=job.pk).errors[0]["traceback"]
     assert "execution/run.py" in stored
     before, after = content.split('class="tq-frames"', 1)
     assert "frame" in after.partition("</summary>")[0]

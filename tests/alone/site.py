@@ -67,7 +67,7 @@ def has() -> dict[str, Any]:
 
 def fill() -> None:
     """Make jobs of each kind, and let a worker run what it can."""
-    job = noop.using(tenant="acme", then=[noop.call()]).delay()
+    job = noop.using(tenant="acme", on_success=[noop.call()]).delay()
     noop.using(tenant="acme", session="payroll").delay()
     noop.using(tenant="acme", limit_user="eve", run_at=3600).delay()
     ConcurrentJobMonitor.objects.start(

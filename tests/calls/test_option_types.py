@@ -14,7 +14,7 @@ from django_tenantqueue.groups import DEFAULTS
 
 
 def test_types_name_the_options_that_are_accepted() -> None:
-    of_jobs = {*NAMES, "executor"}
+    of_jobs = {*NAMES}
     assert option_types.JobOptions.__optional_keys__ == of_jobs
     assert option_types.TaskOptions.__optional_keys__ == {*of_jobs, *OF_TASKS}
     assert option_types.GroupOptions.__optional_keys__ == set(DEFAULTS)

@@ -70,7 +70,7 @@ def test_every_way_to_enqueue_stores_what_is_secret() -> None:
     ids = signs_in.enqueue_many([("bob", "pw"), {"user": "eve", "password": "pw"}])
     unique = signs_in.using(unique=Unique("until_executed")).delay("ada", "pw")
     monitor = ConcurrentJobMonitor.objects.start(
-        "work", [signs_in.call("ada", "pw")], parallel=1, on_done=signs_in.call("ada", "pw")
+        "work", [signs_in.call("ada", "pw")], parallel=1, on_end=signs_in.call("ada", "pw")
     )
 
     said = [Job.objects.get(pk=pk).args["secret"] for pk in (job.pk, *ids, unique.pk)]

@@ -31,7 +31,7 @@ def followers(job_id: int) -> list[str]:
 
 
 def test_nothing_follows_when_the_claim_was_lost(worker_factory):
-    job = noop.using(tenant="a", then=noop.call(), on_end=noop.call()).delay()
+    job = noop.using(tenant="a", on_success=noop.call(), on_end=noop.call()).delay()
     first, second = worker_factory(), worker_factory()
     (lost,) = first.claim()
     first.give_back([lost])
@@ -47,7 +47,7 @@ def test_nothing_follows_when_the_claim_was_lost(worker_factory):
 
 def test_each_job_of_a_grouped_finish_is_followed_once(worker):
     make_queue("a", num_slots=None)
-    ids = noop.using(tenant="a", then=noop.using(tenant="b").call()).enqueue_many([()] * 40)
+    ids = noop.using(tenant="a", on_success=noop.using(tenant="b").call()).enqueue_many([()] * 40)
     plain = noop.using(tenant="a").enqueue_many([()] * 40)
 
     worker.finish(worker.claim_some(100))
@@ -58,7 +58,7 @@ def test_each_job_of_a_grouped_finish_is_followed_once(worker):
 
 
 def test_nothing_follows_when_the_finish_is_rolled_back(worker):
-    job = noop.using(tenant="a", then=noop.call()).delay()
+    job = noop.using(tenant="a", on_success=noop.call()).delay()
     claimed = worker.claim()
 
     with worker.db.transaction(force_rollback=True):
@@ -70,7 +70,7 @@ def test_nothing_follows_when_the_finish_is_rolled_back(worker):
 
 
 def test_follow_up_is_part_of_the_transaction_of_an_atomic_task(worker):
-    job = write_effect.using(tenant="a", then=noop.using(session="s").call()).delay("x")
+    job = write_effect.using(tenant="a", on_success=noop.using(session="s").call()).delay("x")
     (claimed,) = worker.claim()
 
     outcome = run_sync(RunningJob(claimed), worker.id)
@@ -83,7 +83,7 @@ def test_follow_up_is_part_of_the_transaction_of_an_atomic_task(worker):
 
 
 def test_nothing_follows_an_atomic_task_that_lost_its_claim(worker):
-    job = write_effect.using(tenant="a", then=noop.call()).delay("x")
+    job = write_effect.using(tenant="a", on_success=noop.call()).delay("x")
     (claimed,) = worker.claim()
     worker.give_back([claimed])
 
@@ -94,7 +94,9 @@ def test_nothing_follows_an_atomic_task_that_lost_its_claim(worker):
 
 def test_worker_takes_the_follow_up_of_its_own_job_at_once():
     with turned_loop() as loop:
-        job = add.using(tenant="a", then=add.using(tenant="b", session="s").call(RESULT)).delay(1)
+        job = add.using(
+            tenant="a", on_success=add.using(tenant="b", session="s").call(RESULT)
+        ).delay(1)
         (running,) = loop.take(1)
 
         loop.end(running, result="1")
@@ -108,7 +110,7 @@ def test_worker_takes_the_follow_up_of_its_own_job_at_once():
 
 def test_sleeping_worker_is_woken_for_the_follow_up_that_its_neighbour_does_not_take():
     with turned_loop(tenants=("a",)) as loop, turned_loop(tenants=("b",)) as other:
-        noop.using(tenant="a", then=noop.using(tenant="b").call()).delay()
+        noop.using(tenant="a", on_success=noop.using(tenant="b").call()).delay()
         (running,) = loop.take(1)
         other.turn_until_asleep()
 
@@ -121,7 +123,7 @@ def test_sleeping_worker_is_woken_for_the_follow_up_that_its_neighbour_does_not_
 def test_slots_of_each_tenant_count_for_the_links_of_chains(worker):
     make_queue("a", num_slots=3)
     make_queue("b", num_slots=1)
-    noop.using(tenant="a", then=noop.using(tenant="b").call()).enqueue_many([()] * 3)
+    noop.using(tenant="a", on_success=noop.using(tenant="b").call()).enqueue_many([()] * 3)
     worker.finish(worker.claim_some(10))
 
     (first,) = worker.claim_some(10)
@@ -136,7 +138,7 @@ def test_slots_of_each_tenant_count_for_the_links_of_chains(worker):
 def test_callback_of_a_thousand_sees_each_outcome_in_order(worker):
     make_queue("a", num_slots=None)
     calls = (noop.call() for _ in range(1000))
-    monitor = group(calls).using(tenant="a").delay(on_done=outcomes)
+    monitor = group(calls).using(tenant="a").delay(on_end=outcomes)
     ids = list(monitor.details().order_by("pk").values_list("pk", flat=True))
     while jobs := worker.claim_some(300):
         failed = [job for job in jobs if job.id % 10 == 0]

@@ -166,7 +166,7 @@ def test_gate_is_handed_back_when_somebody_else_lets_through(worker, open_connec
 
 
 def test_monitor_does_not_end_while_details_are_added(threads):
-    monitor = start(0, parallel=2, keep_open=True, on_done=echo.call("done"))
+    monitor = start(0, parallel=2, keep_open=True, on_end=echo.call("done"))
     added, may_commit = threading.Event(), threading.Event()
 
     def add() -> None:
@@ -250,7 +250,7 @@ def test_what_was_fed_is_announced_when_a_monitor_cannot_be_ended_now(open_conne
 
 
 def test_callback_is_enqueued_once_when_all_release_the_last_details(worker_factory, threads):
-    monitor = start(8, parallel=8, on_done=echo.call("done"))
+    monitor = start(8, parallel=8, on_end=echo.call("done"))
     workers = [worker_factory() for _ in range(8)]
     claims = [worker.claim(1) for worker in workers]
     barrier = threading.Barrier(8)

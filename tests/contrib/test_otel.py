@@ -315,7 +315,7 @@ def test_details_and_callback_are_linked_to_the_span_of_their_monitor(spans: Spa
         tenant="acme",
         parallel=2,
         keep_open=True,
-        on_done=noop.call(),
+        on_end=noop.call(),
     )
     monitor.add([add.call(3)])
     monitor.close()

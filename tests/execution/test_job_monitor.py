@@ -34,7 +34,7 @@ def result_of(job_id: int) -> Any:
 def test_callback_is_told_its_monitor_and_a_summary(callback: Any, monkeypatch) -> None:
     monkeypatch.setattr(job_monitor, "BATCH", 2)
     failing = [fail.using(max_attempts=1).call() for _ in range(5)]
-    monitor = start([*failing, noop.call(), noop.call()], on_done=callback.call())
+    monitor = start([*failing, noop.call(), noop.call()], on_end=callback.call())
 
     run_pending()
 
@@ -68,7 +68,7 @@ def test_job_without_a_monitor_is_told_nothing() -> None:
 
 
 def test_callback_without_details_is_told_zeros() -> None:
-    monitor = start([], on_done=tell_monitor.call())
+    monitor = start([], on_end=tell_monitor.call())
 
     run_pending()
 

@@ -366,7 +366,7 @@ def test_coroutine_is_refused_when_a_wrapper_may_not_surround_it(is_eager):
 @override_settings(TENANTQUEUE=IN_SCHEMA)
 def test_coroutine_is_refused_when_it_would_follow_a_job():
     with pytest.raises(NotAllowed, match=REFUSED):
-        tasks.noop.using(then=tasks.async_noop.call()).delay()
+        tasks.noop.using(on_success=tasks.async_noop.call()).delay()
 
     assert not Job.objects.exists()
 

@@ -229,8 +229,13 @@ def test_other_duties_have_their_turn_when_one_breaks_the_connection_each_time(
 
 @pytest.mark.parametrize(
     ("name", "interval", "said"),
-    [("late", timedelta(minutes=1), "must be seconds"), ("x" * 51, 1.0, "at most 50 characters")],
+    [("late", "1 min", "must be seconds or a timedelta"), ("x" * 51, 1.0, "at most 50 characters")],
 )
 def test_duty_says_what_is_wrong_with_it(name: str, interval, said: str) -> None:
     with pytest.raises(InvalidOption, match=said):
         Duty(name, lambda using: 0, interval)
+
+
+def test_interval_of_a_duty_may_be_a_timedelta() -> None:
+    for interval in (timedelta(minutes=1), 60):
+        assert Duty("late", lambda using: 0, interval).interval_seconds == 60.0

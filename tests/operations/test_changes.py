@@ -144,7 +144,7 @@ def delete_control() -> tuple[str, int, Call]:
 
 def tune_monitor() -> tuple[str, int, Call]:
     pk = start(tenant="acme").pk
-    return "monitor", pk, lambda: monitor_control.tune_monitor(pk, parallel=5, interval=2)
+    return "monitor", pk, lambda: monitor_control.tune_monitor(pk, parallel=5, interval_seconds=2)
 
 
 def pause_monitor() -> tuple[str, int, Call]:
@@ -231,7 +231,12 @@ CASES: list[tuple[Callable[[], tuple[str, int, Call]], str, dict[str, Any], dict
     (resume_task, "resume", *RESUMED),
     (cap_task, "tune", {"num_slots": None}, {"num_slots": 2}),
     (delete_control, "delete", {"num_slots": 2, "paused": False}, {}),
-    (tune_monitor, "tune", {"parallel": 3, "interval": 0.0}, {"parallel": 5, "interval": 2.0}),
+    (
+        tune_monitor,
+        "tune",
+        {"parallel": 3, "interval_seconds": 0.0},
+        {"parallel": 5, "interval_seconds": 2.0},
+    ),
     (pause_monitor, "pause", *PAUSED),
     (retry_details, "retry", {}, {"retried_details": 3}),
     (drain_worker, "drain", {"draining": False}, {"draining": True}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -174,7 +175,7 @@ def test_rows_stay_when_running_jobs_do_not_stop_in_time():
     before = rows_of(queue)
 
     with pytest.raises(InvalidState, match="are paused and retired"):
-        erase_tenant("acme", using="default", stop=True, wait_seconds=0)
+        erase_tenant("acme", using="default", stop=True, wait=timedelta(0))
 
     assert rows_of(queue) == before
     assert state_of(job.pk) == "running"
@@ -182,7 +183,7 @@ def test_rows_stay_when_running_jobs_do_not_stop_in_time():
 
 def test_what_follows_a_job_of_another_tenant_goes_when_it_comes_meanwhile():
     then = noop.using(tenant="acme", queue="q", session="s").call()
-    job = noop.using(tenant="zebra", then=then).delay()
+    job = noop.using(tenant="zebra", on_success=then).delay()
     Change.objects.create(source="code", action="add", object_kind="queue", tenant="acme")
 
     def tell(table: str, rows: int) -> None:

@@ -151,10 +151,10 @@ def plant_alerts(queue: TenantQueue, other: TenantQueue) -> list[Job]:
 def plant_follow_ups(other: TenantQueue) -> list[Job]:
     """Have jobs of the other tenant be followed by ones of the tenant, at several depths."""
     own = add.using(tenant=TENANT, queue="later", session=PLANTED).call(PLANTED, 1)
-    between = noop.using(tenant=OTHER, queue="later", then=[own]).call()
+    between = noop.using(tenant=OTHER, queue="later", on_success=[own]).call()
     kept = noop.using(tenant=OTHER, queue="later").call()
-    waits = noop.using(tenant=OTHER, queue="blocked", then=[own, between, kept]).delay()
-    ended = noop.using(tenant=OTHER, queue="blocked", then=own).delay()
+    waits = noop.using(tenant=OTHER, queue="blocked", on_success=[own, between, kept]).delay()
+    ended = noop.using(tenant=OTHER, queue="blocked", on_success=own).delay()
     TenantQueue.objects.filter(tenant=OTHER, name="blocked").update(paused=True)
     control.cancel([ended.pk])
     return [waits, ended]

@@ -88,7 +88,7 @@ def test_expired_jobs_are_cancelled_in_steps(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_expired_details_make_room_and_the_monitor_ends() -> None:
-    monitor = start([noop.call() for _ in range(4)], parallel=2, on_done=echo.call("done"))
+    monitor = start([noop.call() for _ in range(4)], parallel=2, on_end=echo.call("done"))
     expire_now(*monitor.details().order_by("pk").values_list("pk", flat=True)[:3])
 
     assert maintain.expire("default") == 3
@@ -106,7 +106,7 @@ def test_expired_callback_waits_for_its_details_and_hides_no_other(
     monkeypatch.setattr(maintain, "BATCH", 1)
     if session:
         noop.using(session=session).delay()
-    monitor = start([noop.call()], parallel=1, session=session, on_done=echo.call("never"))
+    monitor = start([noop.call()], parallel=1, session=session, on_end=echo.call("never"))
     expire_now(monitor.anchor_id)
     other = make_job()
     expire_now(other.pk)

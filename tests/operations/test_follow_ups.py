@@ -65,7 +65,7 @@ async def tell_none() -> bool:
     return await current_job().aprevious() is None
 
 
-@task(name="follow_ups.declared", then=echo.call([RESULT]))
+@task(name="follow_ups.declared", on_success=echo.call([RESULT]))
 def declared(value: int) -> int:
     return value
 
@@ -88,7 +88,7 @@ def results(jobs: list[Job]) -> list[object]:
 
 
 def test_follow_up_is_enqueued_with_the_result_when_a_job_has_succeeded():
-    job = add.using(then=echo.call(RESULT)).delay(1, 2)
+    job = add.using(on_success=echo.call(RESULT)).delay(1, 2)
     assert Job.objects.count() == 1
 
     assert results(run_pending()) == [3, 3]
@@ -97,16 +97,16 @@ def test_follow_up_is_enqueued_with_the_result_when_a_job_has_succeeded():
 
 @pytest.mark.parametrize("first", [async_add, add_atomically], ids=["coroutine", "atomic"])
 def test_follow_up_is_enqueued_when_another_kind_of_task_has_succeeded(first):
-    first.using(then=async_add.call(RESULT, second=1)).delay(1, 2)
+    first.using(on_success=async_add.call(RESULT, second=1)).delay(1, 2)
 
     assert results(run_pending()) == [3, 4]
 
 
 def test_links_of_a_chain_run_one_after_another_with_their_own_options():
     last = echo.using(tenant="c", queue="mail", session="s", max_attempts=7).call(RESULT)
-    middle = add.using(tenant="b", priority=10, then=last).call(RESULT, 10)
+    middle = add.using(tenant="b", priority=10, on_success=last).call(RESULT, 10)
 
-    add.using(tenant="a", created_by="eve", then=middle).delay(1, 2)
+    add.using(tenant="a", created_by="eve", on_success=middle).delay(1, 2)
     ran = run_pending()
 
     assert results(ran) == [3, 13, 13]
@@ -120,20 +120,20 @@ def test_links_of_a_chain_run_one_after_another_with_their_own_options():
 
 
 def test_follow_up_belongs_to_the_tenant_of_the_job_before_when_it_names_none():
-    add.using(tenant="a", then=noop.call()).delay(1)
+    add.using(tenant="a", on_success=noop.call()).delay(1)
 
     assert [job.tenant for job in run_pending()] == ["a", "a"]
 
 
 def test_rest_of_a_chain_is_not_enqueued_when_a_job_fails():
-    job = fail.using(max_attempts=1, then=noop.call()).delay()
+    job = fail.using(max_attempts=1, on_success=noop.call()).delay()
 
     assert [ran.state for ran in run_pending()] == ["error"]
     assert not followers(job)
 
 
 def test_follow_up_is_enqueued_once_when_a_job_succeeds_at_its_second_attempt():
-    job = fail_once.using(then=echo.call(RESULT)).delay()
+    job = fail_once.using(on_success=echo.call(RESULT)).delay()
 
     run_pending()
 
@@ -160,7 +160,7 @@ def tell_of(call: Call) -> Job:
 
 
 def test_retry_that_succeeds_continues_the_chain():
-    job = fail_at_first.using(then=echo.call(RESULT)).delay()
+    job = fail_at_first.using(on_success=echo.call(RESULT)).delay()
     run_pending()
     assert not followers(job)
 
@@ -171,7 +171,7 @@ def test_retry_that_succeeds_continues_the_chain():
 
 
 def test_cancelled_job_enqueues_what_follows_its_end_alone():
-    job = add.using(then=noop.call(), on_end=tell.call()).delay(1)
+    job = add.using(on_success=noop.call(), on_end=tell.call()).delay(1)
 
     control.cancel([job.pk])
     run_pending()
@@ -190,7 +190,7 @@ def test_expired_job_enqueues_what_follows_its_end():
 
 
 def test_job_whose_worker_died_enqueues_what_follows_its_end():
-    job = add.using(max_attempts=1, on_end=tell.call(), then=noop.call()).delay(1)
+    job = add.using(max_attempts=1, on_end=tell.call(), on_success=noop.call()).delay(1)
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE tenantqueue_job_hot SET state = 'queued', queued_at = now(), worker_id = 77, "
@@ -226,7 +226,7 @@ def test_follow_up_passes_its_gates():
         noop.using(run_at=later, expires_at=later).call(),
         noop.using(expires_at=60).call(),
     ]
-    job = add.using(tenant="a", then=calls).delay(1)
+    job = add.using(tenant="a", on_success=calls).delay(1)
 
     run_pending()
 
@@ -244,7 +244,7 @@ def test_follow_up_passes_its_gates():
 
 def test_follow_up_waits_behind_the_head_of_its_session():
     first = noop.using(tenant="a", session="s", priority=1, run_at=3600).delay()
-    job = add.using(tenant="a", then=noop.using(session="s").call()).delay(1)
+    job = add.using(tenant="a", on_success=noop.using(session="s").call()).delay(1)
 
     run_pending()
 
@@ -255,7 +255,7 @@ def test_follow_up_waits_behind_the_head_of_its_session():
 
 
 def test_follow_ups_are_enqueued_in_the_order_of_their_list():
-    job = add.using(then=[echo.call(1), echo.call(2), echo.call(3)]).delay(1)
+    job = add.using(on_success=[echo.call(1), echo.call(2), echo.call(3)]).delay(1)
 
     run_pending()
 
@@ -264,7 +264,7 @@ def test_follow_ups_are_enqueued_in_the_order_of_their_list():
 
 def test_methods_follow_and_are_followed():
     report = Report.objects.create(title="sales")
-    delayed(report, then=(report, "execute", (), {"kind": "pdf"})).execute()
+    delayed(report, on_success=(report, "execute", (), {"kind": "pdf"})).execute()
 
     first, second = run_pending()
 
@@ -279,7 +279,7 @@ def test_task_declares_what_follows_its_jobs():
 
 
 def test_each_job_of_a_bulk_enqueue_is_followed():
-    add.using(then=echo.call(RESULT)).enqueue_many([(1, 1), (2, 2)])
+    add.using(on_success=echo.call(RESULT)).enqueue_many([(1, 1), (2, 2)])
 
     assert results(run_pending()) == [2, 4, 2, 4]
 
@@ -288,7 +288,7 @@ def test_duplicate_is_followed_by_nothing():
     given = {"unique": Unique("until_executed"), "tenant": "a"}
     add.using(**given).delay(1)
 
-    job = add.using(**given, then=noop.call()).delay(1)
+    job = add.using(**given, on_success=noop.call()).delay(1)
 
     assert job.duplicate
     assert len(run_pending()) == 1
@@ -297,10 +297,10 @@ def test_duplicate_is_followed_by_nothing():
 def test_detail_and_callback_of_a_monitor_are_followed():
     monitor = ConcurrentJobMonitor.objects.start(
         "work",
-        [add.using(then=echo.call(RESULT)).call(1, 2)],
+        [add.using(on_success=echo.call(RESULT)).call(1, 2)],
         parallel=1,
         tenant="a",
-        on_done=echo.using(then=echo.call(RESULT)).call("done"),
+        on_end=echo.using(on_success=echo.call(RESULT)).call("done"),
     )
 
     ran = run_pending()
@@ -316,7 +316,7 @@ def test_follow_up_is_in_the_lane_of_the_scope_that_holds_when_it_is_enqueued(
 ):
     given = {**settings.TENANTQUEUE, "PRIORITY_SCOPE": "tenant" if scope == "global" else "global"}
     settings.TENANTQUEUE = given
-    job = add.using(then=noop.using(priority=10).call()).delay(1)
+    job = add.using(on_success=noop.using(priority=10).call()).delay(1)
     settings.TENANTQUEUE = {**given, "PRIORITY_SCOPE": scope}
     relane("default")
 
@@ -333,7 +333,7 @@ def test_queue_that_was_retired_or_filled_meanwhile_takes_it():
     full = make_queue("a", "full", max_waiting=1)
     make_jobs(full, 1)
     calls = [noop.using(queue="retired").call(), noop.using(queue="full").call()]
-    job = add.using(tenant="a", then=calls).delay(1)
+    job = add.using(tenant="a", on_success=calls).delay(1)
     control.retire([retired.pk])
 
     run_pending()
@@ -345,11 +345,11 @@ def test_retired_queue_is_refused_at_the_first_enqueue():
     make_queue("a", "retired", retired=True)
 
     with pytest.raises(QueueRetired):
-        add.using(tenant="a", then=noop.using(queue="retired").call()).delay(1)
+        add.using(tenant="a", on_success=noop.using(queue="retired").call()).delay(1)
 
 
 def test_follow_up_of_an_erased_tenant_is_left_out():
-    job = add.using(tenant="a", then=noop.using(tenant="b").call()).delay(1)
+    job = add.using(tenant="a", on_success=noop.using(tenant="b").call()).delay(1)
     TenantQueue.objects.filter(tenant="b").delete()
 
     run_pending()
@@ -361,18 +361,22 @@ def test_follow_up_of_an_erased_tenant_is_left_out():
 def test_unique_key_is_refused():
     call = noop.using(unique=Unique("until_executed")).call()
 
-    with pytest.raises(InvalidOption, match="then: unique='until_executed'"):
-        add.using(then=call)
+    with pytest.raises(InvalidOption, match="on_success: unique='until_executed'"):
+        add.using(on_success=call)
 
 
 @pytest.mark.parametrize(
     ("value", "message"),
-    [(3, "then is 3: "), ("noop", "then is 'noop': "), ([noop.call(), None], "then[1] is None: ")],
+    [
+        (3, "on_success is 3: "),
+        ("noop", "on_success is 'noop': "),
+        ([noop.call(), None], "on_success[1] is None: "),
+    ],
     ids=str,
 )
 def test_what_is_no_call_is_refused(value, message):
     with pytest.raises(InvalidOption, match=re.escape(message)):
-        add.using(then=value)
+        add.using(on_success=value)
 
 
 def test_result_is_refused_in_a_call_that_follows_nothing():
@@ -382,26 +386,26 @@ def test_result_is_refused_in_a_call_that_follows_nothing():
 
 def test_chain_that_is_too_large_is_refused(settings):
     settings.TENANTQUEUE = {**settings.TENANTQUEUE, "MAX_ARGUMENT_BYTES": 1000}
-    call = echo.using(then=echo.call("x" * 500)).call("x" * 500)
+    call = echo.using(on_success=echo.call("x" * 500)).call("x" * 500)
 
     with pytest.raises(InvalidArgument, match="what follows the job is"):
-        echo.using(then=call).delay(1)
+        echo.using(on_success=call).delay(1)
 
 
 def test_chain_that_is_nested_too_deeply_is_refused():
     call = echo.call("x")
     for _ in range(3000):
-        call = echo.using(then=call).call("x")
+        call = echo.using(on_success=call).call("x")
 
     with pytest.raises(InvalidArgument, match="nested too deeply"):
-        echo.using(then=call).delay(1)
+        echo.using(on_success=call).delay(1)
 
 
 # the result
 
 
 def test_follow_up_fails_for_good_when_the_result_is_gone():
-    job = add.using(then=echo.using(run_at=3600, max_attempts=3).call(RESULT)).delay(1, 2)
+    job = add.using(on_success=echo.using(run_at=3600, max_attempts=3).call(RESULT)).delay(1, 2)
     run_pending()
     control.delete_finished([job.pk])
 
@@ -413,13 +417,13 @@ def test_follow_up_fails_for_good_when_the_result_is_gone():
 
 def test_result_in_a_cache_is_handed_on(settings):
     settings.TENANTQUEUE = {**settings.TENANTQUEUE, "RESULT_STORE": "default"}
-    echo.using(then=echo.call(RESULT)).delay("a long text")
+    echo.using(on_success=echo.call(RESULT)).delay("a long text")
 
     assert results(run_pending()) == ["a long text", "a long text"]
 
 
 def test_result_that_looks_like_a_placeholder_is_handed_on_as_it_is():
-    imitation.using(then=echo.call(RESULT)).delay()
+    imitation.using(on_success=echo.call(RESULT)).delay()
 
     assert results(run_pending()) == [{"__tenantqueue__": "job_id"}] * 2
 
@@ -435,8 +439,8 @@ def test_job_that_follows_none_has_no_previous_one():
 
 def test_ended_job_keeps_of_its_follow_ups_what_a_retry_needs():
     secret = noop.using(on_end=noop.call()).call
-    good = add.using(then=secret()).delay(1)
-    bad = fail.using(max_attempts=1, then=secret()).delay()
+    good = add.using(on_success=secret()).delay(1)
+    bad = fail.using(max_attempts=1, on_success=secret()).delay()
     run_pending()
 
     ((short,), (whole,)) = (Job.objects.get(pk=job.pk).follow_ups for job in (good, bad))
@@ -447,7 +451,7 @@ def test_ended_job_keeps_of_its_follow_ups_what_a_retry_needs():
 
 
 def test_enqueue_again_follows_the_same_job_and_is_followed_by_nothing():
-    job = add.using(then=echo.using(then=noop.call()).call(RESULT)).delay(1, 2)
+    job = add.using(on_success=echo.using(on_success=noop.call()).call(RESULT)).delay(1, 2)
     run_pending()
     (second,) = followers(job)
 
@@ -459,7 +463,7 @@ def test_enqueue_again_follows_the_same_job_and_is_followed_by_nothing():
 
 
 def test_downloads_name_what_follows_and_nothing_more():
-    job = add.using(tenant="a", then=echo.call("hidden")).delay(1)
+    job = add.using(tenant="a", on_success=echo.call("hidden")).delay(1)
 
     ((_count, lines),) = export_jobs("default", "a")
 
@@ -473,16 +477,16 @@ def test_downloads_name_what_follows_and_nothing_more():
 
 
 def test_assertions_compare_what_follows_by_name():
-    add.using(then=echo.call(RESULT), on_end=tell.call()).delay(1)
+    add.using(on_success=echo.call(RESULT), on_end=tell.call()).delay(1)
 
-    assert_enqueued(add, 1, then=echo.call("other"), on_end=tell.call())
-    with pytest.raises(AssertionError, match="then is"):
-        assert_enqueued(add, 1, then=noop.call())
+    assert_enqueued(add, 1, on_success=echo.call("other"), on_end=tell.call())
+    with pytest.raises(AssertionError, match="on_success is"):
+        assert_enqueued(add, 1, on_success=noop.call())
 
 
 def test_captured_jobs_have_what_was_enqueued_by_ends():
     with captured_jobs() as jobs:
-        add.using(then=echo.call(RESULT)).delay(1)
+        add.using(on_success=echo.call(RESULT)).delay(1)
         run_pending()
 
     assert [job.name for job in jobs] == [add.name, echo.name]
@@ -492,7 +496,9 @@ def test_captured_jobs_have_what_was_enqueued_by_ends():
 def test_eager_mode_runs_what_follows(first):
     seen.clear()
     with eager():
-        job = first.using(tenant="a", then=note.call(RESULT), on_end=note.call("end")).delay(1, 2)
+        job = first.using(tenant="a", on_success=note.call(RESULT), on_end=note.call("end")).delay(
+            1, 2
+        )
         assert Job.objects.count() == 0
 
     assert job.result == 3
@@ -502,6 +508,6 @@ def test_eager_mode_runs_what_follows(first):
 def test_eager_mode_runs_what_follows_the_end_when_the_task_fails():
     seen.clear()
     with eager(), pytest.raises(ValueError, match="it failed"):
-        fail.using(then=note.call("then"), on_end=note.call(RESULT)).delay()
+        fail.using(on_success=note.call("then"), on_end=note.call(RESULT)).delay()
 
     assert seen == [(None, "", "error")]

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_callback_runs_once_after_the_last_detail() -> None:
-    monitor = start(on_done=echo.call("all done"))
+    monitor = start(on_end=echo.call("all done"))
 
     ran = run_pending()
 
@@ -48,14 +48,14 @@ def test_callback_runs_once_after_the_last_detail() -> None:
 
 
 def test_monitor_without_details_ends_at_once() -> None:
-    monitor = start([], on_done=echo.call("nothing to do"))
+    monitor = start([], on_end=echo.call("nothing to do"))
 
     assert [job.result for job in run_pending()] == ["nothing to do"]
     assert monitor.progress().percent is None
 
 
 def test_end_is_found_by_the_duty_when_its_release_was_lost() -> None:
-    monitor = start(on_done=echo.call("done"))
+    monitor = start(on_end=echo.call("done"))
     with connection.cursor() as cursor:  # the details end, nobody releases
         cursor.execute(
             "WITH gone AS (DELETE FROM tenantqueue_job_hot WHERE id <> %s RETURNING *) "
@@ -72,7 +72,7 @@ def test_end_is_found_by_the_duty_when_its_release_was_lost() -> None:
 
 
 def test_failed_callback_can_be_retried() -> None:
-    monitor = start(on_done=fail.using(max_attempts=1).call())
+    monitor = start(on_end=fail.using(max_attempts=1).call())
     run_pending()
     assert anchor_of(monitor).state == "error"
     assert monitor.progress().failed == 0
@@ -86,7 +86,7 @@ def test_failed_callback_can_be_retried() -> None:
 
 def test_retried_callback_waits_for_retried_details() -> None:
     details = [fail.using(max_attempts=1).call(), noop.call()]
-    monitor = start(details, on_done=fail.using(max_attempts=1).call())
+    monitor = start(details, on_end=fail.using(max_attempts=1).call())
     run_pending()
     retry_failed_details(monitor.pk)
 
@@ -147,11 +147,11 @@ def test_callback_is_refused_when_it_says_what_it_cannot(
     options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidOption, match=message):
-        start(tenant="acme", on_done=noop.using(**options).call())
+        start(tenant="acme", on_end=noop.using(**options).call())
 
 
 def test_no_details_are_taken_when_the_callback_waits_for_its_task() -> None:
-    monitor = start(on_done=echo.call("done"))
+    monitor = start(on_end=echo.call("done"))
     run_some(10)
     Feeder().step("default")
     Job.objects.filter(pk=monitor.anchor_id).update(state="held", held_by="task")
@@ -173,7 +173,7 @@ def test_details_can_be_added_while_it_runs() -> None:
 
 
 def test_open_monitor_ends_when_it_is_closed() -> None:
-    monitor = start([], keep_open=True, on_done=echo.call("closed"))
+    monitor = start([], keep_open=True, on_end=echo.call("closed"))
     assert run_pending() == []
     assert monitor.progress().status == "open"
     monitor.add([noop.call()])
@@ -207,7 +207,7 @@ def test_stop_after_failures_says_why_and_goes_on_when_they_are_retried() -> Non
 
 
 def test_failed_details_run_again_when_it_has_ended() -> None:
-    monitor = start([fail.using(max_attempts=1).call(), noop.call()], on_done=echo.call("done"))
+    monitor = start([fail.using(max_attempts=1).call(), noop.call()], on_end=echo.call("done"))
     assert len(run_pending()) == 3
 
     assert retry_failed_details(monitor.pk) == 1
@@ -230,7 +230,7 @@ def test_retry_goes_in_steps(monkeypatch) -> None:
 
 def test_cancelled_monitor_ends_without_its_callback(monkeypatch) -> None:
     monkeypatch.setattr("django_tenantqueue.operations.monitor_control.BATCH", 2)
-    monitor = start(on_done=echo.call("never"))
+    monitor = start(on_end=echo.call("never"))
     run_some(2)
 
     assert cancel_monitor(monitor.pk) == 8
@@ -252,7 +252,7 @@ def test_cancelled_monitor_ends_without_its_callback(monkeypatch) -> None:
 def test_nothing_of_a_cancelled_monitor_is_retried(session: str | None) -> None:
     """Its callback never runs, also when its job is retried with all other cancelled ones."""
     details = [fail.using(max_attempts=1).call(), *(noop.call() for _ in range(9))]
-    monitor = start(details, on_done=echo.call("never"), session=session)
+    monitor = start(details, on_end=echo.call("never"), session=session)
     run_some(2)
     cancel_monitor(monitor.pk)
     other = noop.delay()

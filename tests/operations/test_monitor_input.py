@@ -66,8 +66,8 @@ def test_bad_detail_is_refused_at_the_call(details: Any, message: str) -> None:
 
 
 def test_bad_callback_is_refused_at_the_call() -> None:
-    with pytest.raises(InvalidArgument, match="on_done is 'x'"):
-        start(on_done="x")
+    with pytest.raises(InvalidArgument, match="on_end is 'x'"):
+        start(on_end="x")
 
 
 def test_queryset_alone_is_no_detail() -> None:
@@ -87,7 +87,7 @@ def test_wrong_arguments_of_methods_are_refused_at_the_call(form: str) -> None:
         "instance": {"details": [(report, "execute", ("pdf", 2))]},
         "queryset": {"details": [(Report.objects.all(), "execute", ("pdf", 2))]},
         "class": {"details": [(Report, "count", (1, 2))]},
-        "callback": {"on_done": (report, "execute", (), {"sort": "pdf"})},
+        "callback": {"on_end": (report, "execute", (), {"sort": "pdf"})},
     }
     with pytest.raises(TypeError, match=r"Report\.(execute|count): "):
         start(**what[form])
@@ -122,7 +122,7 @@ def test_all_runs_here_and_now_when_eager(settings) -> None:
     report = Report.objects.create(title="a")
 
     ConcurrentJobMonitor.objects.start(
-        "now", [(report, "execute")], parallel=1, on_done=(report, "execute")
+        "now", [(report, "execute")], parallel=1, on_end=(report, "execute")
     )
 
     report.refresh_from_db()

@@ -312,7 +312,7 @@ def test_interval_feeds_at_its_pace() -> None:
     age = (timezone.now() - MonitorPace.objects.get().fed_at).total_seconds()
     assert 29 < age < 35
 
-    tune_monitor(monitor.pk, interval=0)
+    tune_monitor(monitor.pk, interval_seconds=0)
     assert len(run_pending()) == 8
 
 
@@ -341,7 +341,7 @@ def test_other_columns_are_not_tuned(change: dict[str, Any], message: str) -> No
 
 def test_next_of_a_session_starts_after_the_last_detail() -> None:
     first = start(session="s", tenant="acme")
-    second = start(session="s", tenant="acme", on_done=echo.call("second"))
+    second = start(session="s", tenant="acme", on_end=echo.call("second"))
     last = noop.using(session="s", tenant="acme").delay()
 
     assert states(first).count("created") == 3

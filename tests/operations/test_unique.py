@@ -155,7 +155,7 @@ def test_same_unfinished_job_is_returned_within_ten_minutes() -> None:
 
     assert not job.duplicate
     assert again.duplicate
-    assert (again.pk, again.state, again.is_final) == (job.pk, "created", False)
+    assert (again.pk, again.state, again.final) == (job.pk, "created", False)
     assert again.name == echo.name  # read when it is asked for
     assert again.refresh().duplicate
     assert Job.objects.count() == 1
@@ -168,7 +168,7 @@ def test_ended_job_is_returned_when_its_key_outlives_it() -> None:
     again = bound.delay()
 
     assert again.duplicate
-    assert (again.pk, again.state, again.is_final) == (job.pk, "success", True)
+    assert (again.pk, again.state, again.final) == (job.pk, "success", True)
 
 
 def test_hook_is_called_once_when_the_second_job_is_a_duplicate() -> None:
@@ -234,7 +234,7 @@ def test_new_job_ends_as_cancelled_when_the_strategy_is_reject() -> None:
     rejected = bound.delay(1)
 
     assert not rejected.duplicate
-    assert (rejected.pk != job.pk, rejected.state, rejected.is_final) == (True, "cancelled", True)
+    assert (rejected.pk != job.pk, rejected.state, rejected.final) == (True, "cancelled", True)
     row = rejected.refresh()
     assert row.last_error["message"] == f"job {job.pk} had its unique key"
     assert row.last_error["class"] == "django_tenantqueue.exceptions.DuplicateJob"

@@ -86,7 +86,7 @@ def test_only_jobs_that_the_filters_take_are_run(
 
     runner = workers.run("--until-empty", *options)
 
-    assert {name for name, job in jobs.items() if job.refresh().is_final} == taken
+    assert {name for name, job in jobs.items() if job.refresh().final} == taken
     assert "no queue is named" not in runner.output
 
 

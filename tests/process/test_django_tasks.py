@@ -92,7 +92,7 @@ def test_signal_names_what_has_interrupted_a_coroutine(
         wait_for_state(job, State.RUNNING)
         cancel([job.pk])
 
-    wait_until(lambda: job.refresh().is_final, what="the job has ended")
+    wait_until(lambda: job.refresh().final, what="the job has ended")
 
     result.refresh()
     name = f"django_tenantqueue.exceptions.{error}"

@@ -20,8 +20,8 @@ COUNT = 90
 
 def test_each_success_is_followed_once_when_workers_are_killed(workers: Workers, database_url: str):
     last = write_effect.using(tenant="c", max_attempts=30).call(RESULT)
-    middle = async_add.using(tenant="b", max_attempts=30, then=last).call(RESULT, second=1)
-    first = add.using(tenant="a", max_attempts=30, then=middle)
+    middle = async_add.using(tenant="b", max_attempts=30, on_success=last).call(RESULT, second=1)
+    first = add.using(tenant="a", max_attempts=30, on_success=middle)
     ids = first.enqueue_many([(number, 0) for number in range(COUNT)])
     done = Job.objects.finished()
     for _ in range(2):

@@ -178,7 +178,7 @@ def test_callback_runs_once_when_workers_die_at_the_end(workers: Workers, gate: 
         [*(work.call("acme", 5.0) for _ in range(8)), async_hold.call(str(gate))],
         parallel=4,
         tenant="acme",
-        on_done=write_effect.using(max_attempts=5).call("done"),
+        on_end=write_effect.using(max_attempts=5).call("done"),
     )
     runners = [workers.start(), workers.start()]
     wait_until(lambda: monitor.details().filter(final=True).count() == 8)

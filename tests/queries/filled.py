@@ -89,8 +89,9 @@ FILL = (
     ),
     # the anchors of monitors have the negative of their ids
     (
-        "INSERT INTO tenantqueue_concurrentjobmonitor (tenant, name, parallel, interval, priority, "
-        "paused, anchor_id, created_at, stop_after_failures) OVERRIDING SYSTEM VALUE "
+        "INSERT INTO tenantqueue_concurrentjobmonitor (tenant, name, parallel, "
+        "interval_seconds, priority, paused, anchor_id, created_at, stop_after_failures) "
+        "OVERRIDING SYSTEM VALUE "
         "SELECT 'tenant-1', 'work', 20, 0, 300, false, -n, now(), 10 "
         f"FROM generate_series(1, {MONITORS}) n"
     ),

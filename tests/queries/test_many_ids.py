@@ -93,8 +93,9 @@ QUEUES = (
 def monitor(parallel: int, priority: int = 240) -> tuple[str, ...]:
     return (
         (
-            "INSERT INTO tenantqueue_concurrentjobmonitor (id, tenant, name, parallel, interval, "
-            "priority, paused, anchor_id, created_at) OVERRIDING SYSTEM VALUE VALUES "
+            "INSERT INTO tenantqueue_concurrentjobmonitor (id, tenant, name, parallel, "
+            "interval_seconds, priority, paused, anchor_id, created_at) "
+            "OVERRIDING SYSTEM VALUE VALUES "
             f"(5, 't', 'm', {parallel}, 0, {priority}, false, {MANY * 9}, now())"
         ),
     )

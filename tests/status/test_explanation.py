@@ -557,7 +557,7 @@ def test_monitor_has_as_many_in_flight_as_parallel_allows() -> None:
 
 def test_monitor_waits_for_its_interval() -> None:
     make_worker()
-    monitor = make_monitor(interval=600)
+    monitor = make_monitor(interval_seconds=600)
     MonitorPace.objects.create(monitor=monitor, fed_at=timezone.now())
 
     told = cause(in_line(monitor), Code.MONITOR_INTERVAL).sentence

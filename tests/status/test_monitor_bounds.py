@@ -122,7 +122,7 @@ def own_parallel() -> Work:
 
 
 def interval() -> Work:
-    work = make_work(parallel=2, interval=60)
+    work = make_work(parallel=2, interval_seconds=60)
     work.add(1, state=State.RUNNING)
     work.line(5)
     MonitorPace.objects.create(monitor=work.monitor, fed_at=timezone.now())
@@ -419,7 +419,7 @@ def test_several_bounds_are_listed_worst_first() -> None:
     work.add(1, state=State.SCHEDULED, run_at=timezone.now() + HOUR, attempt=1)
     work.line(9)
     MonitorPace.objects.create(monitor=work.monitor, fed_at=timezone.now())
-    ConcurrentJobMonitor.objects.filter(pk=work.monitor.pk).update(interval=60)
+    ConcurrentJobMonitor.objects.filter(pk=work.monitor.pk).update(interval_seconds=60)
 
     assert work.codes() == ["queue_paused", "monitor_interval", "backoff"]
 

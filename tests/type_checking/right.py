@@ -49,7 +49,7 @@ def send(page: str, to: str = "eve") -> None:
     print(page, to)
 
 
-@task(then=send.call(Placeholder("result")))
+@task(on_success=send.call(Placeholder("result")))
 async def fetch(url: str, *, retries: int = 3) -> bytes:
     return url.encode() * retries
 
@@ -77,7 +77,7 @@ def options() -> None:
     build.using(run_at=5, expires_at=timezone.now(), session=7).delay(1)
     build.using(session=Serial(7, on_wait="skip", on_failure="halt")).delay(1)
     build.using(run_at=timedelta(days=1), labels=["a"], limit_user="eve").delay(1)
-    build.using(tenant=None, unique=None, then=None).delay(1)
+    build.using(tenant=None, unique=None, on_success=None).delay(1)
 
 
 def wrapped(order_id: int, **options: Unpack[JobOptions]) -> Job:
@@ -99,29 +99,29 @@ def in_tenant() -> None:
 
 def chain(order_id: int) -> None:
     archive = send.using(tenant="storage", queue="slow").call(Placeholder("result"))
-    last = send.using(session=f"order:{order_id}", then=archive).call(
+    last = send.using(session=f"order:{order_id}", on_success=archive).call(
         Placeholder("result"), to="bo"
     )
-    build.using(tenant="acme", then=last, on_end=notify).delay(order_id)
-    build.using(then=[send.call(Placeholder("result")), notify]).delay(order_id)
+    build.using(tenant="acme", on_success=last, on_end=notify).delay(order_id)
+    build.using(on_success=[send.call(Placeholder("result")), notify]).delay(order_id)
     user = User.objects.get()
     build.using(on_end=(user, "email_user", ("Done",))).delay(order_id)
 
 
 def groups(order_id: int) -> None:
     monitor = group(send.call("a", to) for to in ("eve", "bo")).delay(
-        on_done=send.using(then=notify).call("b")
+        on_end=send.using(on_success=notify).call("b")
     )
     assert_type(monitor, ConcurrentJobMonitor)
     made = group([build.call(order_id), notify]).using(tenant="acme", parallel=5, interval=0.5)
     assert_type(made, Group)
-    made.delay(on_done=notify)
+    made.delay(on_end=notify)
     group((User.objects.all(), "email_user", ("Hello",))).delay()
 
 
 def monitors(calls: list[Call]) -> None:
     monitor = ConcurrentJobMonitor.objects.start(
-        "letters", (send.call(page) for page in "abc"), parallel=2, on_done=notify, keep_open=True
+        "letters", (send.call(page) for page in "abc"), parallel=2, on_end=notify, keep_open=True
     )
     assert_type(monitor.add(calls), int)
     monitor.close()
@@ -216,7 +216,7 @@ async def view() -> None:
     assert_type(await build.adelay(1), Job)
     assert_type(await fetch.using(queue="x").adelay("https://example.com", retries=1), Job)
     await build.aenqueue_many([1, 2])
-    await group([build.call(1)]).adelay(on_done=notify)
+    await group([build.call(1)]).adelay(on_end=notify)
     running = current_job()
     print(await running.amonitor(), await running.asummary(), await running.aprevious())
 

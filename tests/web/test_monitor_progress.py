@@ -64,7 +64,7 @@ def test_bar_waits_while_no_detail_has_ended() -> None:
 
 
 def test_bar_is_full_while_the_callback_waits() -> None:
-    monitor = start(on_done=echo.call("x"))
+    monitor = start(on_end=echo.call("x"))
     run_some(10)
 
     (job,) = status(monitor)
@@ -76,8 +76,8 @@ def test_bar_is_full_while_the_callback_waits() -> None:
 
 @pytest.mark.parametrize(("callback", "state"), [(echo.call("x"), "success"), (fail, "error")])
 def test_bar_ends_with_the_callback(callback: Any, state: str) -> None:
-    on_done = fail.using(max_attempts=1).call() if callback is fail else callback
-    monitor = start(on_done=on_done)
+    on_end = fail.using(max_attempts=1).call() if callback is fail else callback
+    monitor = start(on_end=on_end)
     run_pending()
 
     html = render(monitor)

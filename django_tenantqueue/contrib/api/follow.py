@@ -36,7 +36,7 @@ def _first_look(job_id: int, caller: Caller) -> bool:
     """Return whether a job has ended, and leave no connection open. Raises ApiError."""
     job = find_job(job_id, caller, light=True)
     close_connections()
-    return job.is_final
+    return job.final
 
 
 @operation(router.get, "/jobs/{job_id}/wait", AsyncNeeds(READ), {200: schemas.JobDetails})

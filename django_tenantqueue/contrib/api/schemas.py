@@ -135,7 +135,7 @@ class MonitorChanges(Input):
     """What can be tuned of a monitor."""
 
     parallel: Slots = 1
-    interval: Annotated[Number, Field(ge=0, le=86_400)] = 0.0
+    interval_seconds: Annotated[Number, Field(ge=0, le=86_400)] = 0.0
     priority: Priority = 0
     paused: Flag = False
     stop_after_failures: Count | None = None
@@ -306,7 +306,7 @@ class MonitorDetails(Schema):
     id: int
     name: str
     parallel: int
-    interval: float
+    interval_seconds: float
     priority: int
     paused: bool
     stop_after_failures: int | None

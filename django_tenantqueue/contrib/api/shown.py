@@ -16,6 +16,7 @@ from ...status.masking import mask_of_job, masked
 from ...status.monitor_progress import progress_of
 from ...status.open_links import error_message
 from ...status.queue_loads import loads
+from ...stored_error import entries_of
 from . import schemas
 
 HEAVY = ("args", "context", "result_data", "errors", "stats")
@@ -55,7 +56,7 @@ def job_details(job: Job) -> dict[str, Any]:
         "kwargs": kwargs or {},
         **{name: told[name] for name in ("result", "result_missing")},
         "error": error_message(job),
-        "errors": [_error(entry) for entry in job.kept_errors],
+        "errors": [_error(entry) for entry in entries_of(job.errors)],
         "stats": masked(job.stats),
     }
 

@@ -49,7 +49,7 @@ class Wait:
     def tell(self, job: Job | None, *, is_refused: bool, error: Exception | None = None) -> None:
         """Take what a look has found, in the thread that looks."""
         self.job, self.is_refused, self.error = job, is_refused, error
-        self.is_over = job is None or job.is_final or is_refused
+        self.is_over = job is None or job.final or is_refused
         if self.each or self.is_over:
             with suppress(RuntimeError):  # its event loop has ended
                 self._wake()

@@ -67,7 +67,7 @@ def adopt(target: Any, **options: Any) -> AdoptedTask:
     if not isinstance(target, CeleryTask):
         raise InvalidOption(
             f"{target!r} is a {type(target).__name__} of Celery, and no task: give the task, and "
-            "join tasks by .using(then=…), .using(on_end=…) or group([…])"
+            "join tasks by .using(on_success=…), .using(on_end=…) or group([…])"
         )
     known = _adopted.get(target.name)
     if known is not None and not options:
@@ -190,7 +190,7 @@ def _tracer_of(task: Any) -> Callable[..., Any]:
             return own_replace(sig)
         raise NotAllowed(
             f"{task.name}: self.replace({sig}) is not possible in a job. Enqueue a job of the "
-            "other task, or let it follow by .using(then=…)"
+            "other task, or let it follow by .using(on_success=…)"
         )
 
     task.retry, task.update_state, task.replace = retry, update_state, replace

@@ -12,6 +12,7 @@ from django.utils.dateparse import parse_datetime
 from ...calls.serial import session_of
 from ...gate_keys import own_key
 from ...states import Priority, State
+from ...stored_error import entries_of
 from .framework import (
     TASK_MAX_PRIORITY,
     TASK_MIN_PRIORITY,
@@ -74,7 +75,7 @@ def result_of(job: Job, task: Task[..., Any]) -> TaskResult[..., Any]:
 
     Raises LookupError when the cache has dropped what it returned.
     """
-    errors = job.kept_errors
+    errors = entries_of(job.errors)
     result = TaskResult(
         task=_as_enqueued(job, task),
         id=str(job.pk),
@@ -156,7 +157,7 @@ def _error(entry: Mapping[str, Any]) -> TaskError:
 def _first_start(job: Job) -> datetime | None:
     """Return when the first attempt began; what is known of another one, when its error is gone."""
     if job.attempt > 1 or job.started_at is None:
-        for entry in job.kept_errors:
+        for entry in entries_of(job.errors):
             if entry.get("attempt") == 1 and (start := _start_of(entry)):
                 return start
     return job.started_at

@@ -68,7 +68,7 @@ def _enqueue(caller: Caller, category: str, call: Mapping[str, Any]) -> tuple[Jo
     url, headers = without_user(call["url"])
     kwargs = {
         "rule": "fireworq",
-        "timeout": seconds,
+        "request_timeout": seconds,
         "retry_delay": call["retry_delay"],
         **({"headers": headers} if headers else {}),
     }

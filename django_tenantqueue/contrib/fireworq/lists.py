@@ -12,6 +12,7 @@ from typing import Any
 from django.db.models import BooleanField, Func, TextField
 from django.db.models.functions import Cast
 from django.db.models.lookups import GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual
+from django.utils.dateparse import parse_duration
 
 from ...batches import BATCH_BYTES, SMALL_BATCH
 from ...calls.arguments import read_float
@@ -165,7 +166,7 @@ def describe_job(job: ListedJob) -> dict[str, Any]:
     """Return an unfinished job."""
     call = _call_of(job)
     is_active = job.state in ("queued", "running")
-    timeout = call.get("timeout") or 0
+    timeout = _seconds_of(call.get("request_timeout"))
     return {
         **_named(job, call),
         "status": "grabbed" if is_active else "claimed",
@@ -174,7 +175,7 @@ def describe_job(job: ListedJob) -> dict[str, Any]:
         "timeout": 0 if timeout >= LONGEST_REQUEST else timeout,
         "fail_count": max(0, job.attempt - is_active),
         "max_retries": job.max_attempts - 1,
-        "retry_delay": call.get("retry_delay") or 0,
+        "retry_delay": _seconds_of(call.get("retry_delay")),
     }
 
 
@@ -200,6 +201,14 @@ def _call_of(job: ListedJob) -> Mapping[str, Any]:
     args, kwargs = stored.get("args"), stored.get("kwargs")
     named = dict(zip(("url", "payload"), args if isinstance(args, list) else (), strict=False))
     return {**named, **(kwargs if isinstance(kwargs, dict) else {})}
+
+
+def _seconds_of(stored: Any) -> float:
+    """Return an argument that is stored as seconds or as a timedelta, in seconds; 0: neither."""
+    if isinstance(stored, dict):
+        length = parse_duration(str(stored.get("value")))
+        return 0 if length is None else length.total_seconds()
+    return stored if isinstance(stored, int | float) else 0
 
 
 def _named(job: ListedJob, call: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ async def _post(url: str) -> dict[str, Any]:
     previous = await current_job().aprevious()
     if previous is None:
         raise Permanent("the job whose end was to be posted does not exist any more")
-    if not previous.is_final:
+    if not previous.final:
         return {"status": None, "body": "not sent: the job runs again, and its next end is posted"}
     status = await sync_to_async(describe_job)(previous)
     ended_at = previous.finished_at or timezone.now()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ...conf import settings_of
@@ -15,7 +16,7 @@ from ...webhooks import read_secret, signed_headers
 from .addresses import read_hosts
 from .answer import judge
 from .exceptions import HttpJobFailed
-from .request import check_call, check_request, encode_payload, shown
+from .request import check_call, check_request, encode_payload, in_seconds, shown
 from .settings import LONGEST_REQUEST, HttpSettings
 
 if TYPE_CHECKING:
@@ -41,21 +42,29 @@ async def post(
     *,
     rule: str = "status",
     headers: dict[str, str] | None = None,
-    timeout: float | None = None,
-    retry_delay: float | None = None,
+    request_timeout: float | timedelta | None = None,
+    retry_delay: float | timedelta | None = None,
 ) -> dict[str, Any]:
     """POST `payload` as JSON to `url`. Return the status and the body of the answer.
 
     `rule`: "status" (2xx is success) or "fireworq" (the body's `status` decides; a str is posted
-    as it is, and None as an empty body). `headers` are sent, too. `timeout`: seconds for the whole
-    request; default: TIMEOUT. `retry_delay`: seconds from a failed request to the next one,
-    unless the answer names others; default: the backoff of the settings.
+    as it is, and None as an empty body). `headers` are sent, too. `request_timeout`: seconds or a
+    timedelta for the whole request; default: TIMEOUT. The option `timeout` of the job limits its
+    run, with what comes before and after the request. `retry_delay`: seconds or a timedelta from a
+    failed request to the next one, unless the answer names others; default: the backoff of the
+    settings.
     """
     running, settings = current_job(), settings_of(HttpSettings)
     # the value of a placeholder may be an int
     headers = {name.lower(): str(value) for name, value in (headers or {}).items()}
     try:
-        check_request(url, rule=rule, headers=headers, timeout=timeout, retry_delay=retry_delay)
+        check_request(
+            url,
+            rule=rule,
+            headers=headers,
+            request_timeout=request_timeout,
+            retry_delay=retry_delay,
+        )
         body = encode_payload(payload, rule)
     except InvalidArgument as error:
         raise Permanent(str(error)) from None
@@ -66,7 +75,7 @@ async def post(
     keys = [_key(secret) for secret in secrets]
     sent = {**headers, **signed_headers(f"job_{running.id}", body, int(time.time()), keys)}
     limit = running._claimed.timeout_seconds or LONGEST_REQUEST
-    seconds = min(timeout or settings.timeout, limit)
+    seconds = min(in_seconds(request_timeout) or settings.timeout, limit)
     origin = "/".join(url.split("/", 3)[:3]).partition("?")[0].lower()
     try:
         with client.breaker.attempt((running.tenant, origin)) as attempt:
@@ -81,7 +90,7 @@ async def post(
             return result
     except HttpJobFailed as error:
         if error.after_seconds is None:
-            error.after_seconds = retry_delay
+            error.after_seconds = in_seconds(retry_delay)
         raise
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 
@@ -38,12 +39,17 @@ def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def in_seconds(value: Any) -> Any:
+    """Return a timedelta in seconds, and all else as it is."""
+    return value.total_seconds() if isinstance(value, timedelta) else value
+
+
 def check_request(
     url: object,
     *,
     rule: object = "status",
     headers: object = None,
-    timeout: object = None,
+    request_timeout: object = None,
     retry_delay: object = None,
 ) -> None:
     """Raise InvalidArgument, which names what cannot be sent. Messages show no credentials."""
@@ -54,12 +60,20 @@ def check_request(
         raise InvalidArgument("headers: it must be a dict of str")
     for name, value in (headers or {}).items():
         _check_header(name, value)
-    if timeout is not None and not (_is_number(timeout) and 0 < timeout <= LONGEST_REQUEST):
-        raise InvalidArgument(f"timeout={timeout!r}: it must be seconds, above 0 and at most a day")
-    if retry_delay is not None and not (_is_number(retry_delay) and 0 <= retry_delay < TEN_YEARS):
-        raise InvalidArgument(
-            f"retry_delay={retry_delay!r}: it must be seconds, 0 or more and below ten years"
-        )
+    if request_timeout is not None:
+        seconds = in_seconds(request_timeout)
+        if not _is_number(seconds) or not 0 < seconds <= LONGEST_REQUEST:
+            raise InvalidArgument(
+                f"request_timeout={request_timeout!r}: it must be seconds or a timedelta, above 0 "
+                "and at most a day"
+            )
+    if retry_delay is not None:
+        seconds = in_seconds(retry_delay)
+        if not _is_number(seconds) or not 0 <= seconds < TEN_YEARS:
+            raise InvalidArgument(
+                f"retry_delay={retry_delay!r}: it must be seconds or a timedelta, 0 or more and "
+                "below ten years"
+            )
 
 
 def check_url(url: object) -> None:

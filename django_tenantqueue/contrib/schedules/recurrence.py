@@ -247,8 +247,8 @@ class _Declared:
     """Keyword arguments of its jobs, with placeholders."""
     tenant: str = ""
     """The tenant of its jobs; "" is none."""
-    jitter: float = 0.0
-    """The longest random delay after a tick, in seconds."""
+    jitter: float | timedelta = 0.0
+    """Seconds or a timedelta: the longest random delay after a tick."""
     catch_up: Literal["skip", "once", "all"] = "skip"
     """What happens to missed ticks."""
     overlap: Literal["allow", "skip"] = "allow"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -82,12 +82,13 @@ def stored_call(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any
 
 def columns_of(when: Cron | Every) -> dict[str, Any]:
     """Return the columns of a schedule that code declares."""
+    jitter = when.jitter
     return {
         "kind": when.kind,
         "expression": when.expression,
         "time_zone": when.time_zone,
         "tenant": when.tenant,
-        "jitter_seconds": when.jitter,
+        "jitter_seconds": jitter.total_seconds() if isinstance(jitter, timedelta) else jitter,
         "catch_up": when.catch_up,
         "overlap": when.overlap,
         **stored_call(when.args, when.kwargs),

@@ -48,7 +48,7 @@ class ControlSubcommand(Subcommand):
             if kind in NUMBERED:
                 parser.add_argument(f"--{kind}", type=row_number, metavar="ID", help=KINDS[kind])
             else:
-                parser.add_argument(f"--{kind.replace('_', '-')}", help=KINDS[kind])
+                parser.add_argument(_option(kind), help=KINDS[kind])
         parser.add_argument("--tenant", help="exact tenant; alone: all its queues")
         if makes:
             parser.add_argument(

@@ -54,9 +54,7 @@ class Erase(Subcommand):
             )
             if _answer(text) != tenant:
                 raise CommandError("nothing was deleted")
-        report = erase_tenant(
-            tenant, using=using, stop=options["stop"], wait_seconds=options["wait"]
-        )
+        report = erase_tenant(tenant, using=using, stop=options["stop"], wait=options["wait"])
         if options["format"] == "json":
             self.print_json({"tenant": tenant, "rows": report})
             return

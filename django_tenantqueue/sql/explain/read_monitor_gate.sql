@@ -2,7 +2,7 @@
 -- details in flight up to `parallel`, and what its anchor waits for.
 -- Locks: none. Indexes: tenantqueue_job_monitor_inside, tenantqueue_history_monitor, primary keys.
 SELECT
-    m.id, m.name, m.parallel, m.interval, m.paused, m.stop_after_failures, m.keep_open,
+    m.id, m.name, m.parallel, m.interval_seconds, m.paused, m.stop_after_failures, m.keep_open,
     m.cancelled_at, m.session_key, m.anchor_id, anchor.held_by AS anchor_line,
     coalesce(
 -- include: failures
@@ -18,11 +18,12 @@ SELECT
         ) inside
     ) AS in_flight,
     CASE
-        WHEN m.interval > 0
+        WHEN m.interval_seconds > 0
         THEN greatest(
             0,
             extract(
-                epoch FROM pace.fed_at + make_interval(secs => m.interval) - clock_timestamp()
+                epoch FROM pace.fed_at + make_interval(secs => m.interval_seconds)
+                - clock_timestamp()
             )::float8
         )
     END AS feeds_in_seconds

@@ -43,12 +43,12 @@ WITH given AS MATERIALIZED (
     INSERT INTO tenantqueue_monitorpace AS pace (monitor_id, fed_at)
     SELECT gate.id, clock_timestamp()
     FROM gate
-    WHERE gate.interval > 0 AND gate.is_due AND gate.capacity > 0
+    WHERE gate.interval_seconds > 0 AND gate.is_due AND gate.capacity > 0
     ON CONFLICT (monitor_id) DO UPDATE
     SET fed_at = (
         SELECT pace.fed_at + make_interval(
-            secs => m.interval
-                * floor(extract(epoch FROM excluded.fed_at - pace.fed_at) / m.interval)
+            secs => m.interval_seconds
+                * floor(extract(epoch FROM excluded.fed_at - pace.fed_at) / m.interval_seconds)
         )
         FROM tenantqueue_concurrentjobmonitor m
         WHERE m.id = excluded.monitor_id

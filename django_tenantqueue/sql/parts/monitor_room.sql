@@ -1,7 +1,8 @@
 -- Monitors: their details in flight, the room for more, and whether all have ended.
 gate AS MATERIALIZED (
     SELECT
-        m.id, m.priority, m.anchor_id, m.interval, m.cancelled_at IS NOT NULL AS is_cancelled,
+        m.id, m.priority, m.anchor_id, m.interval_seconds,
+        m.cancelled_at IS NOT NULL AS is_cancelled,
         CASE WHEN %(by_tenant)s::boolean THEN 0 ELSE m.priority END AS lane,
         line.is_there AS has_line,
         m.cancelled_at IS NULL AND NOT m.keep_open AND anchor.held_by = 'details'
@@ -13,8 +14,8 @@ gate AS MATERIALIZED (
                 ORDER BY j.monitor_id, j.id
                 LIMIT 1
             ) IS NULL AS may_end,
-        m.interval = 0 OR pace.fed_at IS NULL
-            OR pace.fed_at + make_interval(secs => m.interval) <= clock_timestamp() AS is_due,
+        m.interval_seconds = 0 OR pace.fed_at IS NULL
+            OR pace.fed_at + make_interval(secs => m.interval_seconds) <= clock_timestamp() AS is_due,
         CASE
             WHEN m.paused OR m.cancelled_at IS NOT NULL OR anchor.held_by = 'session' THEN 0
             WHEN m.stop_after_failures <=

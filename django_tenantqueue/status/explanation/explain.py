@@ -15,6 +15,7 @@ from ...models import Change, Job, TenantQueue, Worker
 from ...models.worker import RESEND_SECONDS, Role
 from ...queries.lists import read_in_order
 from ...states import ACTIVE, State
+from ...stored_error import entries_of
 from ..conditions import Code
 from ..display_limits import LATE_SECONDS
 from ..figures import duration_text
@@ -41,7 +42,7 @@ def _explain(using: str, job: Job) -> Explanation:
     queues = TenantQueue.objects.using(using).annotate(read_at=Now())
     queue = queues.filter(pk=job.queue_id).first()
     now: datetime = timezone.now() if queue is None else queue.read_at
-    if job.is_final:
+    if job.final:
         sentence, causes = _ended(job), []
     elif job.state in ACTIVE:
         worker = Worker.objects.using(using).filter(pk=job.worker_id or 0).first()
@@ -153,7 +154,7 @@ def _wait_causes(using: str, job: Job, queue: TenantQueue | None, now: datetime)
 def _time_causes(job: Job, now: datetime) -> Iterator[Cause]:
     if job.run_at > now:
         when = until_text(job.run_at, now)
-        if job.attempt and job.kept_errors:
+        if job.attempt and entries_of(job.errors):
             values = {
                 "next": job.attempt + 1,
                 "most": job.max_attempts,

@@ -135,7 +135,7 @@ def _own(gate: MonitorGate, target: Target, now: Progress, *, is_alone: bool) ->
     if not now.in_line:
         return
     inside = now.running + now.ready + now.retrying
-    if inside < gate.parallel and not gate.interval:
+    if inside < gate.parallel and not gate.interval_seconds:
         told = ngettext_lazy(
             "It has room for %(room)d more detail, which is about to be fed.",
             "It has room for %(room)d more details, which are about to be fed.",
@@ -145,7 +145,7 @@ def _own(gate: MonitorGate, target: Target, now: Progress, *, is_alone: bool) ->
         yield Bound(cause_of(Code.NOT_RELEASED, room, target, told=told), WHOLE)
     elif inside < gate.parallel:
         values = {
-            "interval": duration_text(gate.interval),
+            "interval": duration_text(gate.interval_seconds),
             "time": duration_text(gate.feeds_in_seconds or 0.0),
         }
         told = _("It feeds details every %(interval)s: the next time in %(time)s.")

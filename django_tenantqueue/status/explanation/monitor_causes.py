@@ -61,7 +61,7 @@ def _full(gate: MonitorGate, target: Target, queue: TenantQueue | None) -> Itera
         yield cause_of(Code.MONITOR_FULL, {"parallel": gate.parallel}, target)
     if gate.feeds_in_seconds:
         values = {
-            "interval": duration_text(gate.interval),
+            "interval": duration_text(gate.interval_seconds),
             "time": duration_text(gate.feeds_in_seconds),
         }
         yield cause_of(Code.MONITOR_INTERVAL, values, target)

@@ -104,8 +104,8 @@ class Maintenance:
     def _do(self, duty: Duty) -> None:
         began = time.monotonic()
         # one that breaks the connection each time does not keep the others from their turns
-        duty.due_at = next_tick(began, duty.interval)
-        pause, outcome, error = duty.interval, "", ""
+        duty.due_at = next_tick(began, duty.interval_seconds)
+        pause, outcome, error = duty.interval_seconds, "", ""
         try:
             with self._bounded_waits():
                 done = duty.step(self.alias)
@@ -121,7 +121,9 @@ class Maintenance:
                 logger.exception("maintenance duty %s failed", duty.name)
             error = clean_text(f"{type(failure).__name__}: {failure}", MESSAGE)
         now = time.monotonic()
-        duty.due_at = now + pause if pause < duty.interval else next_tick(now, duty.interval)
+        duty.due_at = (
+            now + pause if pause < duty.interval_seconds else next_tick(now, duty.interval_seconds)
+        )
         duty.runs += 1
         if outcome or error or duty.record_at <= now:
             duty.record_at = now + self.RECORD_SECONDS
@@ -223,10 +225,10 @@ class Maintenance:
 def _pause_after(duty: Duty, done: object) -> float:
     """Return the seconds between this step and the next one, at most the interval."""
     if duty.pause_after is not None:
-        return min(duty.pause_after(done), duty.interval)
+        return min(duty.pause_after(done), duty.interval_seconds)
     if duty.full_step is not None and isinstance(done, int) and done >= duty.full_step:
         return 0.0
-    return duty.interval
+    return duty.interval_seconds
 
 
 def _told(done: object) -> str:

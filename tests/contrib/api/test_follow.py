@@ -64,7 +64,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
     def told(wait: Wait, job: Job | None, **options: Any) -> None:
         tell(wait, job, **options)
-        if job is not None and not job.is_final:
+        if job is not None and not job.final:
             event.set()
 
     monkeypatch.setattr(Wait, "tell", told)

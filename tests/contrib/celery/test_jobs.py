@@ -45,7 +45,7 @@ def run_one(job: Job) -> Job:
 
 
 def test_task_of_celery_runs_as_a_job() -> None:
-    job = delayed(plus, tenant="acme", executor="celery")(2, b=3)
+    job = delayed(plus, tenant="acme", queue="celery")(2, b=3)
 
     assert (job.name, job.queue.name, job.queue.executor) == (plus.name, "celery", "celery")
     assert run_one(job).result == 5
@@ -452,16 +452,16 @@ def test_retry_that_a_job_cannot_do_is_refused(how: str, said: str) -> None:
 # beside routings, follow-ups and groups
 
 
-def test_queue_outside_of_the_executor_is_refused_with_it() -> None:
-    with pytest.raises(InvalidOption, match="'mine' is not one of executor 'celery'"):
-        noop.using(executor="celery", queue="mine")
-    assert noop.using(executor="celery", queue="celery-mine").delay().queue.name == "celery-mine"
+def test_queue_chooses_the_executor() -> None:
+    with pytest.raises(InvalidOption, match="'executor': use queue=…, with one of the NEW_QUEUES"):
+        noop.using(executor="celery")
+    assert noop.using(queue="celery-mine").delay().queue.executor == "celery"
 
 
 def test_follow_ups_run_with_the_result_on_both_sides() -> None:
     last = add.using(queue="default").call(Placeholder("result"), 100)
-    then = task(plus).using(executor="celery", then=last).call(Placeholder("result"), 10)
-    add.using(executor="celery", then=then).delay(1, 2)
+    then = task(plus).using(queue="celery", on_success=last).call(Placeholder("result"), 10)
+    add.using(queue="celery", on_success=then).delay(1, 2)
 
     assert [(job.queue.executor, job.result) for job in run_pending()] == [
         ("celery", 3),
@@ -479,9 +479,9 @@ def collect() -> list[Any]:
 
 
 def test_group_collects_the_results_of_an_executor() -> None:
-    calls = [task(plus).using(executor="celery").call(number, 1) for number in range(3)]
+    calls = [task(plus).using(queue="celery").call(number, 1) for number in range(3)]
 
-    monitor = group(calls).delay(on_done=collect)
+    monitor = group(calls).delay(on_end=collect)
     run_pending()
 
     assert Job.objects.get(pk=monitor.anchor_id).result == [1, 2, 3]

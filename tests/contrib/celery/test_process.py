@@ -96,10 +96,10 @@ def deployment(
 def test_jobs_run_in_celery_workers(deployment: Deployment):
     deployment.dispatch()
     deployment.work("--pool=prefork", "--concurrency=1")
-    jobs = [where.using(tenant="acme", executor="celery").delay(), coroutine.delay(7)]
-    jobs += [delayed(third_time, executor="celery")(), delayed(too_long, executor="celery")()]
+    jobs = [where.using(tenant="acme", queue="celery").delay(), coroutine.delay(7)]
+    jobs += [delayed(third_time, queue="celery")(), delayed(too_long, queue="celery")()]
     following = add.using(queue="celery").call(Placeholder("result"), 1)
-    first = add.using(tenant="acme", executor="celery", then=following).delay(2, 3)
+    first = add.using(tenant="acme", queue="celery", on_success=following).delay(2, 3)
     wait_for_end([job.pk for job in [*jobs, first]])
     wait_until(lambda: Job.objects.filter(name=add.name, final=True).count() == 2)
     assert sorted(Job.objects.filter(name=add.name).values_list("result_data", flat=True)) == [5, 6]
@@ -117,7 +117,7 @@ def test_jobs_run_in_celery_workers(deployment: Deployment):
 def test_signals_name_the_task_and_its_outcome(deployment: Deployment):
     deployment.dispatch()
     deployment.work("--pool=prefork", "--concurrency=1")
-    jobs = [delayed(plus, executor="celery")(1), delayed(breaks, executor="celery")()]
+    jobs = [delayed(plus, queue="celery")(1), delayed(breaks, queue="celery")()]
     wait_for_end([job.pk for job in jobs])
     said = [list(Effect.objects.filter(job_id=job.pk).order_by("pk")) for job in jobs]
     assert [[one.note for one in notes] for notes in said] == [

@@ -12,10 +12,10 @@ NEEDS = "routing"
 pytestmark = pytest.mark.django_db
 
 
-def test_executor_of_the_call_wins_over_a_routing() -> None:
+def test_queue_of_the_call_wins_over_a_routing() -> None:
     Routing.objects.create(pattern="*", queue="heavy", tenant="")
 
-    assert noop.using(executor="celery").delay().queue.name == "celery"
+    assert noop.using(queue="celery").delay().queue.name == "celery"
 
 
 def test_job_that_a_routing_sends_to_a_queue_of_an_executor_goes_there() -> None:

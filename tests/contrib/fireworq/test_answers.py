@@ -73,7 +73,7 @@ def http_jobs(queue: TenantQueue, count: int, **columns: Any) -> list[int]:
     made = {
         "name": "mail",
         "source_method": HTTP_JOB,
-        "args": {"args": [URL, {"n": 1}], "kwargs": {"timeout": 9, "retry_delay": 60}},
+        "args": {"args": [URL, {"n": 1}], "kwargs": {"request_timeout": 9, "retry_delay": 60}},
         "max_attempts": 4,
         **columns,
     }
@@ -387,7 +387,7 @@ def test_push_answers_with_the_job_and_stores_an_http_job(acme: Fireworq):
     assert 299 < (job.run_at - job.created_at).total_seconds() < 301
     assert job.args == {
         "args": [URL, fields["payload"]],
-        "kwargs": {"rule": "fireworq", "timeout": 30, "retry_delay": 60},
+        "kwargs": {"rule": "fireworq", "request_timeout": 30, "retry_delay": 60},
     }
 
 

@@ -128,7 +128,7 @@ def test_job_keeps_its_attempts_while_another_tries(
     settings.TENANTQUEUE = local(BREAKER_FAILURES=1)
     share_breaker(monkeypatch)
     endpoint.replies = [reply]
-    arguments = {"rule": rule, "timeout": 0.05 if reply.after is None else 5}
+    arguments = {"rule": rule, "request_timeout": 0.05 if reply.after is None else 5}
 
     endpoint.send(**arguments)
     job = endpoint.send(**arguments)

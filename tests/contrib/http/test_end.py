@@ -163,7 +163,7 @@ def test_url_that_is_no_text_is_an_error_at_the_option(value: Any) -> None:
 
 
 def test_it_goes_with_what_else_follows_and_with_bulk_and_monitors(endpoint: Endpoint) -> None:
-    noop.using(on_end=noop.call(), then=noop.call(), callback_url=endpoint.url).delay()
+    noop.using(on_end=noop.call(), on_success=noop.call(), callback_url=endpoint.url).delay()
     noop.using(callback_url=endpoint.url).enqueue_many([(), ()])
     noop.using(callback_url=endpoint.url, session="s").delay()
     details = [noop.using(callback_url=endpoint.url).call()]

@@ -67,11 +67,11 @@ def test_text_is_posted_as_it_is_by_the_rule_of_fireworq(
     assert job.state == "success"
 
 
-@pytest.mark.parametrize("rule", ["status", "fireworq"])
-def test_next_attempt_comes_after_the_delay_of_the_call(endpoint: Endpoint, rule: str):
+@pytest.mark.parametrize(("rule", "delay"), [("status", 900), ("fireworq", timedelta(minutes=15))])
+def test_next_attempt_comes_after_the_delay_of_the_call(endpoint: Endpoint, rule: str, delay):
     endpoint.replies = [Reply(500, b'{"status": "failure"}')]
 
-    job = endpoint.send(rule=rule, retry_delay=900)
+    job = endpoint.send(rule=rule, retry_delay=delay, request_timeout=timedelta(seconds=20))
 
     assert job.state == "scheduled"
     assert 890 < (job.run_at - timezone.now()).total_seconds() <= 900
@@ -100,7 +100,9 @@ def test_answer_is_handed_on_and_a_result_is_posted(endpoint: Endpoint):
 
     echo.using(
         tenant="acme",
-        then=http_job.using(then=echo.call(Placeholder("result"))).call(endpoint.url, payload),
+        on_success=http_job.using(on_success=echo.call(Placeholder("result"))).call(
+            endpoint.url, payload
+        ),
     ).delay("x")
     *_, last = run_pending()
 
@@ -185,7 +187,7 @@ def test_job_may_be_a_detail_of_a_monitor(endpoint: Endpoint):
         ("https://a.example/", {"payload": object}, "payload"),
         ("https://a.example/", {"payload": float("nan")}, "payload"),
         ("https://a.example/", {"rule": "body"}, "rule='body': it must be 'status' or 'fireworq'"),
-        ("https://a.example/", {"timeout": 0}, "timeout=0: it must be seconds"),
+        ("https://a.example/", {"request_timeout": 0}, "request_timeout=0: it must be sec"),
         ("https://a.example/", {"headers": ["a"]}, "it must be a dict"),
         ("https://a.example/", {"headers": {"a b": ""}}, "'a b' cannot be the name"),
         ("https://a.example/", {"headers": {"Host": "b"}}, "'Host' is set by the worker"),
@@ -372,7 +374,7 @@ def test_body_that_is_cut_before_its_status_is_named(endpoint: Endpoint, setting
 @pytest.mark.parametrize(
     ("reply", "arguments", "message"),
     [
-        (Reply(after=None), {"timeout": 0.05}, "no answer within 0.05 s"),
+        (Reply(after=None), {"request_timeout": 0.05}, "no answer within 0.05 s"),
         (Reply(body=b"{", cut=True), {}, "the connection was cut before the whole answer came"),
         (Reply(headers={"X-\x00": "1"}), {}, "the answer is not valid HTTP"),
     ],

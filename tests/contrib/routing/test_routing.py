@@ -94,7 +94,7 @@ def test_all_ways_to_enqueue_by_name_are_routed() -> None:
     many = routed.using(tenant="acme").enqueue_many([(), ()])
     gated = routed.using(tenant="acme", session="s").delay()
     detail = ConcurrentJobMonitor.objects.start(
-        "m", [routed.call()], tenant="acme", parallel=1, on_done=routed.call()
+        "m", [routed.call()], tenant="acme", parallel=1, on_end=routed.call()
     )
     named = ConcurrentJobMonitor.objects.start(
         "n", [routed.call()], tenant="acme", parallel=1, queue=queue.name

@@ -32,6 +32,11 @@ pytestmark = pytest.mark.django_db
 FAR = datetime(2090, 5, 1, 12, tzinfo=UTC)
 
 
+def test_jitter_is_seconds_or_a_timedelta() -> None:
+    for name, jitter in (("a", 90), ("b", timedelta(seconds=90))):
+        assert make_schedule(name, noop, Every(hours=1, jitter=jitter)).jitter_seconds == 90.0
+
+
 @pytest.mark.parametrize(
     ("when", "kind", "expression"),
     [
