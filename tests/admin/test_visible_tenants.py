@@ -654,7 +654,7 @@ def test_routing_of_another_tenant_cannot_be_added(operator: Operator, tenant: s
     client = operator(*EVERYTHING)
     columns = {"pattern": "x", "queue": "default"}
 
-    refused = client.post(url_of("routing", "add"), {**columns, "tenant": tenant})
+    refused = client.post(url_of("routing", "add"), {**columns, **inputs_of(tenant)})
     added = client.post(url_of("routing", "add"), {**columns, "tenant": OURS})
 
     assert f"You are not allowed to see tenant “{tenant}”." in text_of(refused)
