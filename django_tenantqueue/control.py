@@ -196,7 +196,7 @@ def run_now(
     """Run jobs now that wait for their time, or schedules. Bare ids are those of jobs.
 
     Jobs in the line of a session take their turn. A schedule enqueues a job, which its
-    `last_job_id` names; a schedule for all tenants is made due, if it is not paused.
+    `last_job_id` names; a schedule of every tenant is made due, if it is not paused.
     """
     alias = alias_of(using)
     return act("run_now", choose("run_now", target, alias, bare="job", job=job), alias)

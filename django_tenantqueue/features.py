@@ -106,19 +106,19 @@ class Severity(StrEnum):
 class Sighting:
     """One object in a condition, by a key that stays and a label to read, and what is wrong.
 
-    `tenant`: whose it is; "" where it is that of the rule, or of no tenant.
+    `tenant`: whose it is; "" is no tenant, None: that of the rule.
     """
 
     key: str
     label: str
     text: str
-    tenant: str = ""
+    tenant: str | None = None
 
 
 class Scope(Protocol):
-    """What an alert rule asks for. Empty names ask for all."""
+    """What an alert rule asks for. `tenant` None is every tenant. An empty name asks for all."""
 
-    tenant: str
+    tenant: str | None
     queue: str
     task: str
     range_minutes: int

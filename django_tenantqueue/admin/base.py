@@ -13,7 +13,7 @@ from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
 from django.db import transaction
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -91,8 +91,6 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     """Deletes the rows of some ids: a static method, called with `using`. None: rows stay."""
     tenant_path: ClassVar[str] = "tenant"
     """The tenant of a row, as a queryset names it. See also visible.is_of_fleet()."""
-    of_all_tenants: ClassVar[Q] = Q()
-    """Rows that are about all tenants: users who see some tenants do not see these."""
     refreshes: ClassVar[bool] = False
     """Whether the list refreshes itself in a browser."""
     export_name: ClassVar[str]
@@ -118,8 +116,6 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         rows = super().get_queryset(request).using(self.using)
         if is_of_fleet(self.model):
             return rows.none() if is_limited(request) else rows
-        if self.of_all_tenants and is_limited(request):
-            rows = rows.exclude(self.of_all_tenants)
         return only_visible(request, rows, self.tenant_path)
 
     def load(self, rows: Sequence[_M]) -> None:
@@ -197,10 +193,7 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
 
     def form_values(self, request: HttpRequest, obj: _M | None) -> dict[str, Any]:
         """Return attributes of the form; None for an input that the user does not get."""
-        tenants = visible_tenants(request)
-        if tenants is not None and self.of_all_tenants == Q(tenant=""):
-            tenants -= {""}
-        return {"tenants": tenants}
+        return {"tenants": visible_tenants(request)}
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self.addable and self._sees(request) and super().has_add_permission(request)

@@ -20,6 +20,7 @@ from ..models import Change
 from ..models.change import kind_text, models_by_kind
 from ..status.display_limits import LINE, LISTED
 from .formats import NOTHING, exact_text, moment, parse_moment, value_text
+from .tenant_input import tenant_text
 
 COUNTS: dict[str, Any] = {
     "cancelled": _("cancelled"),
@@ -117,7 +118,7 @@ def values_text(change: Change) -> SafeString | str:
     """Return each value that was changed: from what, to what."""
     before, after = _dict(change.before), _dict(change.after)
     lines = [
-        (_label(change.object_kind, name), _arrow(name, before, after))
+        (_label(change.object_kind, name), _arrow(change.object_kind, name, before, after))
         for name in dict.fromkeys((*before, *after))
     ]
     return format_html_join(mark_safe("<br>"), "{} {}", lines) if lines else NOTHING
@@ -128,22 +129,28 @@ def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _arrow(name: str, before: dict[str, Any], after: dict[str, Any]) -> str:
+def _arrow(kind: str, name: str, before: dict[str, Any], after: dict[str, Any]) -> str:
+    field = _field(kind, name) if name == "tenant" else None
+    text = tenant_text if field is not None and field.null else _text
     if name not in before:
-        return _text(after[name])
+        return text(after[name])
     if name not in after:
-        return gettext("was %s") % _text(before[name])
-    return f"{_text(before[name])} → {_text(after[name])}"
+        return gettext("was %s") % text(before[name])
+    return f"{text(before[name])} → {text(after[name])}"
 
 
 def _label(kind: str, name: str) -> str:
     if name in COUNTS:
         return str(COUNTS[name])
+    field = _field(kind, name)
+    return name if field is None else str(field.verbose_name)
+
+
+def _field(kind: str, name: str) -> Field[Any, Any] | None:
     try:
-        field = cast("Field[Any, Any]", models_by_kind()[kind]._meta.get_field(name))
+        return cast("Field[Any, Any]", models_by_kind()[kind]._meta.get_field(name))
     except (KeyError, FieldDoesNotExist):
-        return name
-    return str(field.verbose_name)
+        return None
 
 
 def _text(value: Any) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
@@ -104,7 +104,6 @@ class ChangeAdmin(TenantQueueModelAdmin[Change]):
     addable = changeable = False
     export_name = "changes"
     change_list_template = "admin/tenantqueue/change/change_list.html"
-    of_all_tenants = Q(tenant="")  # of objects of several tenants, of none, or of the fleet
     empty_list = EmptyList(
         _("Nothing has been changed yet."),
         _("What operators and code change appears here, with who did it."),
@@ -118,6 +117,11 @@ class ChangeAdmin(TenantQueueModelAdmin[Change]):
     search_help_text = _("The whole name of an object, as the list shows it.")
     fields = ("exactly", "who", "source", "action", "what", "numbers", "tenant", "values")
     readonly_fields = fields
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Change]:
+        """Leave out entries about several tenants, none, or the fleet, for limited users."""
+        rows = super().get_queryset(request)
+        return rows.exclude(tenant="") if is_limited(request) else rows
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return ChangesChangeList

@@ -20,8 +20,16 @@ from .base import TenantQueueModelAdmin
 from .confirmation import confirm
 from .formats import badge, counted, number, value_text
 from .live_forms import SingleTuneForm, TuneForm, TuneFormSet, column_label
+from .tenant_input import tenant_text
 
 _M = TypeVar("_M", bound=Model)
+
+
+def _replaced(name: Any, shown: Mapping[Any, str]) -> Any:
+    """Return a field of a fieldset, or a line of several, as a page shows it."""
+    if isinstance(name, tuple) and name not in shown:
+        return tuple(shown.get(one, one) for one in name)
+    return shown.get(name, name)
 
 
 class TunedAdmin(TenantQueueModelAdmin[_M]):
@@ -79,16 +87,28 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
         """Return the parts of the form. The last part shows counts: a new row has none."""
         assert self.fieldsets is not None
         parts = self.fieldsets if obj else self.fieldsets[:-1]
-        if self.may_edit(request, obj):
-            return parts
+        shown = self._shown_instead(request, obj)
         return [
-            (label, {**part, "fields": [self.masked.get(name, name) for name in part["fields"]]})
+            (label, {**part, "fields": [_replaced(name, shown) for name in part["fields"]]})
             for label, part in parts
         ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: _M | None = None) -> Any:
-        masked = () if self.may_edit(request, obj) else self.masked.values()
-        return (*(self.fixed if obj else ()), *self.readonly_fields, *masked)
+        shown = self._shown_instead(request, obj)
+        return (*(self.fixed if obj else ()), *self.readonly_fields, *shown.values())
+
+    def _shown_instead(self, request: HttpRequest, obj: _M | None) -> dict[Any, str]:
+        """Return what a page shows in the place of columns that cannot be edited."""
+        may_edit = self.may_edit(request, obj)
+        shown = {} if may_edit else dict(self.masked)
+        is_fixed = obj is not None and ("tenant" in self.fixed or not may_edit)
+        if is_fixed and any(field.name == "tenant" and field.null for field in self.opts.fields):
+            shown["tenant"] = "tenant_shown"
+        return shown
+
+    @admin.display(description=_("tenant"))
+    def tenant_shown(self, row: _M) -> str:
+        return tenant_text(getattr(row, "tenant", ""))
 
     def may_edit(self, request: HttpRequest, obj: _M | None) -> bool:
         """Return whether the form of a row has inputs for all that can be tuned."""

@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
 from .formats import value_text
+from .tenant_input import UNNAMED, TenantField, tenant_text, typed
 
 if TYPE_CHECKING:
     _Form = forms.ModelForm[Model]
@@ -95,13 +96,17 @@ class ComparingForm(forms.BaseForm):
     def change_texts(self) -> list[str]:
         """Return each change as words: slots 3 → 7."""
         return [
-            f"{self.label_of(name)} {value_text(old)} → {value_text(new)}"
+            f"{self.label_of(name)} {self._text_of(name, old)} → {self._text_of(name, new)}"
             for name, (old, new) in self.changes.items()
         ]
 
     def label_of(self, name: str) -> str:
         """Return what a column is called in a sentence."""
         return str(self.fields[name].label).lower()
+
+    def _text_of(self, name: str, value: Any) -> str:
+        is_tenant = isinstance(self.fields.get(name), TenantField)
+        return tenant_text(value) if is_tenant else value_text(value)
 
     def _shown(self, name: str, default: Any) -> Any:
         """Return the value the form showed; `default` when the request does not tell."""
@@ -116,14 +121,16 @@ class ComparingForm(forms.BaseForm):
 
     def _refuse(self, name: str, shown: Any, now: Any, wanted: Any) -> None:
         message = self.conflict % {
-            "shown": value_text(shown),
-            "wanted": value_text(wanted),
-            "now": value_text(now),
+            "shown": self._text_of(name, shown),
+            "wanted": self._text_of(name, wanted),
+            "now": self._text_of(name, now),
         }
         self.add_error(name, ValidationError(message, code="conflict"))
         # The next save is made knowing the value of now.
         data = self.data.copy()  # type: ignore[attr-defined]
-        data[self.add_initial_prefix(name)] = "" if now is None else str(now)
+        text = "" if now is None else str(now)
+        is_tenant = isinstance(self.fields[name], TenantField)
+        data[self.add_initial_prefix(name)] = typed(now) if is_tenant else text
         self.data = data
 
 
@@ -170,20 +177,31 @@ class SingleTuneForm(TuneForm):
     """The form of one row's page; its view runs in a transaction."""
 
     tenants: ClassVar[Collection[str] | None] = None
-    """Tenants that the user may add rows of; None: all."""
+    """Tenants that the user may add rows of; None: all, and rows of every tenant."""
 
-    def clean_tenant(self) -> str:
-        tenant = str(self.cleaned_data["tenant"])
-        if self.tenants is not None and tenant not in self.tenants:
-            raise hidden_tenant(tenant)
-        return tenant
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        column = _column(type(self.instance), "tenant") if "tenant" in self.fields else None
+        if column is None or not column.null:
+            return
+        self.fields["tenant"] = TenantField(
+            tenants=self.tenants,
+            max_length=cast("int", column.max_length),
+            label=self.fields["tenant"].label,
+            help_text=column.help_text,
+            show_hidden_initial=self.fields["tenant"].show_hidden_initial,
+        )
+        if self.instance._state.adding and "tenant" not in (kwargs.get("initial") or {}):
+            self.initial["tenant"] = UNNAMED
 
-    def clean_all_tenants(self) -> bool:
-        """Refuse a row for all tenants by a user who does not see them."""
-        value = bool(self.cleaned_data["all_tenants"])
-        if value and self.tenants is not None:
+    def clean_tenant(self) -> str | None:
+        """Refuse what a user may not name who sees some tenants only."""
+        tenant: str | None = self.cleaned_data["tenant"]
+        if self.tenants is None or tenant in self.tenants:
+            return tenant
+        if tenant is None:
             raise ValidationError(gettext("You are not allowed to see all tenants."))
-        return value
+        raise hidden_tenant(tenant)
 
     @property
     def is_switch(self) -> bool:

@@ -34,11 +34,11 @@ def is_of_fleet(model: type[Model]) -> bool:
 
 
 def tenant_of(row: Model) -> str:
-    """Return the tenant of a row; "" when it has none."""
+    """Return the tenant of a row; "" when it has none, or is about every tenant."""
     if isinstance(row, Job):
         queue = TenantQueue.objects.using(row._state.db).filter(pk=row.queue_id).first()
         return "" if queue is None else queue.tenant
-    return str(getattr(row, "tenant", ""))
+    return str(getattr(row, "tenant", None) or "")
 
 
 def only_visible(request: HttpRequest, rows: QuerySet[_M], path: str) -> QuerySet[_M]:

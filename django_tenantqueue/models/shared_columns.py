@@ -62,6 +62,18 @@ def time_zone() -> models.CharField[Any, str]:
     )
 
 
+def tenant_scope(default: str | None, help_text: Any = "") -> models.CharField[Any, str | None]:
+    """Return the column of the tenant that a row is about: "" is none, NULL is every one."""
+    return models.CharField(
+        _("tenant"), max_length=200, null=True, blank=True, default=default, help_text=help_text
+    )
+
+
+def scope_label(tenant: str | None) -> str:
+    """Return the tenant of such a row for its name: “*” is every tenant, “–” is none."""
+    return "*" if tenant is None else tenant or "–"
+
+
 def key_of(model: type[models.Model], label: Any) -> models.OneToOneField[Any, Any]:
     """Return the primary key of a row that stands apart from its row of `model`.
 

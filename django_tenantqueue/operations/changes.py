@@ -171,7 +171,7 @@ def label_of(rows: Sequence[Model]) -> str:
 
 
 def _tenant_of(rows: Sequence[Model]) -> str:
-    tenants = {getattr(row, "tenant", "") for row in rows}
+    tenants = {getattr(row, "tenant", None) or "" for row in rows}
     return tenants.pop() if len(tenants) == 1 else ""
 
 

@@ -128,7 +128,7 @@ def _rules() -> str:
             ("Worst days", tasks.worst_days, 168),
         ):
             make_schedule(
-                name, task, Every(hours=hours), all_tenants=True, queue=REPORTS, starts_at=tomorrow
+                name, task, Every(hours=hours), tenant=None, queue=REPORTS, starts_at=tomorrow
             )
     return "Alert rules watch for these troubles. There are schedules and rules of retention, too."
 

@@ -8,6 +8,8 @@ from typing import Any
 from django.http import HttpResponse
 from django.test import Client
 
+from django_tenantqueue.admin.tenant_input import typed
+
 
 class _Inputs(HTMLParser):
     def __init__(self, containing: str) -> None:
@@ -49,6 +51,12 @@ def form_values(response: HttpResponse, containing: str) -> dict[str, Any]:
         for name, values in parser.found.items()
         if name != "csrfmiddlewaretoken"
     }
+
+
+def inputs_of(tenant: str | None) -> dict[str, str]:
+    """Return what the inputs for a tenant post: None is every tenant, "" none."""
+    choice, _colon, name = typed(tenant).partition(":")
+    return {"tenant_choice": choice, "tenant": name}
 
 
 def say_yes(client: Client, question: HttpResponse) -> HttpResponse:

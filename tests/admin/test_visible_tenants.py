@@ -56,7 +56,7 @@ from tests.testapp.models import Report
 from tests.testapp.tasks import noop
 
 from .conftest import text_of, url_of
-from .forms import form_values, say_yes
+from .forms import form_values, inputs_of, say_yes
 
 NEEDS = "alerts api fireworq retention routing schedules"
 pytestmark = pytest.mark.django_db
@@ -591,10 +591,10 @@ def test_schedule_for_all_tenants_is_neither_seen_nor_made_by_those_who_see_some
 ) -> None:
     settings.TENANTQUEUE = {"VISIBLE_TENANTS": "tests.admin.test_visible_tenants.only_without"}
     client = operator(*EVERYTHING)
-    row = make_schedule("of-everybody", noop, "0 3 * * *", all_tenants=True)
+    row = make_schedule("of-everybody", noop, "0 3 * * *", tenant=None)
     listed = url_of("schedule", "changelist")
 
-    refused = client.post(url_of("schedule", "add"), {**COLUMNS, "all_tenants": "on"})
+    refused = client.post(url_of("schedule", "add"), {**COLUMNS, **inputs_of(None)})
     client.post(listed, {"action": "run_selected", "_selected_action": row.pk})
 
     assert "of-everybody" not in body(client.get(listed))
@@ -654,7 +654,7 @@ def test_routing_of_another_tenant_cannot_be_added(operator: Operator, tenant: s
     client = operator(*EVERYTHING)
     columns = {"pattern": "x", "queue": "default"}
 
-    refused = client.post(url_of("routing", "add"), {**columns, "tenant": tenant})
+    refused = client.post(url_of("routing", "add"), {**columns, **inputs_of(tenant)})
     added = client.post(url_of("routing", "add"), {**columns, "tenant": OURS})
 
     assert f"You are not allowed to see tenant “{tenant}”." in text_of(refused)
@@ -807,11 +807,19 @@ ADDED = {
 ADDING = (*EVERYTHING, "add_apitoken", "add_alertrule")
 NOT_OURS = (
     *({"tenant": name} for name in (THEIRS, f" {THEIRS} ", OURS.upper(), f"{OURS}\u200b", "", " ")),
-    *({"tenant": THEIRS, "all_tenants": text} for text in ("false", "False", "0", "on", "")),
-    *({"tenant": "", "all_tenants": text} for text in ("false", "on", "1")),
+    *({"tenant": THEIRS, "tenant_choice": text} for text in ("one", "none", "every", "on", "")),
+    *({"tenant": "", "tenant_choice": text} for text in ("one", "none", "every", "on")),
+    {"tenant_choice": "every"},
+    {"tenant": f"{OURS}:every", "tenant_choice": "one"},
     {},
 )
 """What no user may post who sees one tenant alone."""
+MIXED = tuple({"tenant": OURS, "tenant_choice": text} for text in ("none", "every", "on"))
+"""The same, to forms in which one chooses a tenant, none or every one."""
+
+
+def is_scope(model: str) -> bool:
+    return bool(model_of(model)._meta.get_field("tenant").null)
 
 
 @pytest.mark.parametrize("model", ADDED)
@@ -824,7 +832,7 @@ def test_form_adds_no_row_but_of_a_tenant_that_the_user_sees(
 
     answers = [
         client.post(url_of(model, "add") + query, ADDED[model] | tenant)
-        for tenant in NOT_OURS
+        for tenant in (*NOT_OURS, *(MIXED if is_scope(model) else ()))
         for query in ("", "?_popup=1", f"?tenant={OURS}")
     ]
     added = rows.count() - before
@@ -848,9 +856,10 @@ def test_row_of_another_tenant_is_not_saved_whatever_the_form_lets_pass(
     )
     before = [row.objects.count(), Change.objects.count()]
 
+    tenants = (THEIRS, "", None) if is_scope(model) else (THEIRS, "")
     answers = [
-        client.post(url_of(model, "add"), {**ADDED[model], "tenant": tenant})
-        for tenant in (THEIRS, "")
+        client.post(url_of(model, "add"), {**ADDED[model], **inputs_of(tenant)})
+        for tenant in tenants
     ]
 
     assert {answer.status_code for answer in answers} == {403}
@@ -859,23 +868,23 @@ def test_row_of_another_tenant_is_not_saved_whatever_the_form_lets_pass(
 
 
 @pytest.mark.parametrize("model", ["schedule", "alertrule"])
-@pytest.mark.parametrize("tenant", [THEIRS, "", f" {THEIRS}", OURS.upper()])
+@pytest.mark.parametrize("tenant", [THEIRS, "", None, f" {THEIRS}", OURS.upper()])
 def test_row_is_not_given_to_another_tenant(
-    operator: Operator, both: tuple[Rows, Rows], model: str, tenant: str
+    operator: Operator, both: tuple[Rows, Rows], model: str, tenant: str | None
 ) -> None:
     client = operator(*ADDING)
     pk = both[0].pages[model]
     page = url_of(model, "change", pk)
     posted = form_values(client.get(page), "tenant")
 
-    answer = client.post(page, {**posted, "tenant": tenant, "all_tenants": "false"})
+    answer = client.post(page, {**posted, **inputs_of(tenant)})
 
-    assert "You are not allowed to see tenant" in text_of(answer)
+    assert "You are not allowed to see" in text_of(answer)
     assert model_of(model).objects.get(pk=pk).tenant == OURS
 
 
-@pytest.mark.parametrize("model", ["routing", "alertrule"])
-def test_who_sees_jobs_without_a_tenant_sets_nothing_for_all_tenants(
+@pytest.mark.parametrize("model", ["routing", "alertrule", "schedule", "apitoken"])
+def test_who_sees_jobs_without_a_tenant_adds_rows_for_these_and_none_for_every_tenant(
     operator: Operator, both: tuple[Rows, Rows], settings: Any, model: str
 ) -> None:
     settings.TENANTQUEUE = {"VISIBLE_TENANTS": "tests.admin.test_visible_tenants.only_without"}
@@ -883,12 +892,20 @@ def test_who_sees_jobs_without_a_tenant_sets_nothing_for_all_tenants(
     make_routing("of-everybody", "default")
     rows = model_of(model).objects
     before = rows.count()
+    page = body(client.get(url_of(model, "add")))
+    offered = re.findall(r'<option value="(one|none|every)"', page)
 
-    answer = client.post(url_of(model, "add"), {**ADDED[model], "tenant": ""})
+    answer = client.post(url_of(model, "add"), {**ADDED[model], **inputs_of(None)})
+    empty = client.post(url_of(model, "add"), {**ADDED[model], "tenant": ""})
 
-    assert "You are not allowed to see tenant “”." in text_of(answer)
+    assert offered == ["none"]
+    assert "You are not allowed to see all tenants." in text_of(answer)
+    assert "Give the name of the tenant" in text_of(empty)
     assert rows.count() == before
     assert "of-everybody" not in body(client.get(url_of("routing", "changelist")))
+    client.post(url_of(model, "add"), {**ADDED[model], **inputs_of("")})
+    assert rows.count() == before + 1
+    assert rows.latest("pk").tenant == ""
 
 
 def listed_models() -> list[str]:

@@ -39,7 +39,7 @@ def test_each_maker_has_a_twin(module: Any) -> None:
 
 def test_schedule_is_paused_resumed_run_tuned_and_deleted() -> None:
     row = schedules.make_schedule("nightly", noop, Every(hours=1))
-    other = schedules.make_schedule("all", noop, Every(hours=1), all_tenants=True, enabled=False)
+    other = schedules.make_schedule("all", noop, Every(hours=1), tenant=None, enabled=False)
 
     assert control.pause(row).changed == [row.pk]
     assert control.pause([row]).unchanged == [row.pk]

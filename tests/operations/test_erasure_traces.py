@@ -171,7 +171,7 @@ def plant_in_fleet() -> tuple[Worker, Schedule]:
         name="queues", worker="w", ran_at=timezone.now(), duration_seconds=1, outcome=TENANT
     )
     schedule = Schedule.objects.create(
-        name="all", task="t", expression="1h", kind="interval", all_tenants=True, last_error=text
+        name="all", task="t", expression="1h", kind="interval", tenant=None, last_error=text
     )
     AlertRule.objects.create(name="spoilt", kind="queue_late", last_error=text)
     return worker, schedule
@@ -216,7 +216,7 @@ def test_no_column_names_the_tenant_or_has_its_data_when_it_was_erased(settings:
     worker.refresh_from_db()
     assert worker.tenants == [ERASED, OTHER]
     schedule.refresh_from_db()
-    assert schedule.all_tenants
+    assert schedule.tenant is None
     waits, ended = (job.refresh() for job in followed)
     assert [call["queue_id"] for call in waits.follow_ups] == [
         TenantQueue.objects.get(tenant=OTHER, name="later").pk

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.db import transaction
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html
@@ -21,6 +21,7 @@ from ...admin.formats import NOTHING, badge, badges, duration_text, failure_text
 from ...admin.links import job_links
 from ...admin.live_admin import TunedAdmin
 from ...admin.live_forms import SingleTuneForm
+from ...admin.tenant_input import tenant_text
 from ...exceptions import TenantQueueError
 from ...status.masking import MASK
 from . import services, watches
@@ -100,7 +101,6 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
     buttons = {"_send_test": "send_test"}
     export_name = "alert-rules"
     not_exported = ("webhook_url", "webhook_secret")
-    of_all_tenants = Q(tenant="")
     empty_list = EmptyList(
         _("There are no alert rules."),
         _("Add one here. It tells a chat, an address or a log what goes wrong."),
@@ -186,7 +186,8 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
 
     @admin.display(description=_("alert rule"), ordering="name")
     def title(self, row: AlertRule) -> SafeString:
-        where = " / ".join(part for part in (row.tenant, row.queue, row.task) if part)
+        tenant = "" if row.tenant is None else tenant_text(row.tenant)
+        where = " / ".join(part for part in (tenant, row.queue, row.task) if part)
         text = f"{row.kind_text} · {where or gettext('everywhere')}"
         return format_html("{}<br><small>{}</small>", row.name, text)
 

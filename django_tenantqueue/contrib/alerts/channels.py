@@ -33,7 +33,7 @@ def post(rule: AlertRule, message: Message) -> None:
     keys = [rule.signing_key] if rule.webhook_secret else []
     headers = signed_headers(message["id"], body, int(time.time()), keys)
     try:
-        hosts = hosts_of(rule.tenant)
+        hosts = hosts_of(rule.tenant or "")
         answer = asyncio.run(_send(rule.webhook_url, body, headers, hosts))
     except HttpAddressRefused as error:
         raise DeliveryFailed(f"{rule.shown_url} may not be called: {error}") from None

@@ -111,7 +111,7 @@ def _check(fleet: Fleet, rule: AlertRule) -> None:
     alerts.bulk_create(
         Alert(
             rule=rule,
-            tenant=s.tenant or rule.tenant,
+            tenant=rule.tenant if s.tenant is None else s.tenant,
             key=key,
             label=s.label,
             text=s.text,

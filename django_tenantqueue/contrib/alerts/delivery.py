@@ -48,8 +48,8 @@ def enqueue_message(using: str, rule: AlertRule, message: Message) -> list[Job]:
     """Enqueue the deliveries of a message in the caller's transaction, one for each channel."""
     queue = settings_of(AlertSettings).queue
     if rule.channels:
-        make_queue(using, rule.tenant, queue, num_slots=NUM_SLOTS)
-    using_queue = {"tenant": rule.tenant, "queue": queue}
+        make_queue(using, rule.tenant or "", queue, num_slots=NUM_SLOTS)
+    using_queue = {"tenant": rule.tenant or "", "queue": queue}
     return [
         deliver.enqueue(using_queue, rule_id=rule.pk, channel=channel, kept=stored(message))
         for channel in rule.channels

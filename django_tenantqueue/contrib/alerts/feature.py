@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from django.db.models import Model
+from django.db.models import Model, Q
 from django.http import HttpRequest
 
 from ...batches import BATCH
@@ -69,6 +69,6 @@ class Alerts(Feature):
         return {Alert: "tenant", AlertRule: "tenant"}
 
     def forget_tenant(self, using: str, tenant: str) -> None:
-        """Remove the errors of rules of no tenant, which may quote a job's values."""
-        rows = AlertRule.objects.using(using).filter(tenant="")
+        """Remove the errors of rules of every tenant or none: they may quote a job's values."""
+        rows = AlertRule.objects.using(using).filter(Q(tenant=None) | Q(tenant=""))
         rows.exclude(last_error="").update(last_error="")

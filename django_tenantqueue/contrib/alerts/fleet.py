@@ -20,12 +20,12 @@ class Fleet(Look):
         self.ready_tasks = cache(self._ready_tasks)
         self.seen_by = cache(self._seen_by)
 
-    def _seen_by(self, tenant: str) -> Look:
-        """Return a look at one tenant; "": at all."""
-        return Look(self.using, [tenant], now=self._now) if tenant else self
+    def _seen_by(self, tenant: str | None) -> Look:
+        """Return a look at one tenant; None: at all."""
+        return self if tenant is None else Look(self.using, [tenant], now=self._now)
 
-    def _ready_tasks(self, tenant: str, queue: str) -> list[TaskWait]:
-        """Return the ready jobs by task in the queues of a tenant, or of a name ("": all).
+    def _ready_tasks(self, tenant: str | None, queue: str) -> list[TaskWait]:
+        """Return the ready jobs by task in the queues of a tenant (None: all) or a name ("": all).
 
         COUNTED_JOBS are read at most. Where there are more, they are those of many queues.
         """

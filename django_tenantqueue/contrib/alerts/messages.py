@@ -101,7 +101,8 @@ def title_of(message: Message) -> str:
     resolved = states.count("resolved")
     counts = [(len(states) - resolved, gettext("%d open")), (resolved, gettext("%d resolved"))]
     told = ", ".join(text % count for count, text in counts if count)
-    whose = f"{message['tenant']} / " if message["tenant"] else ""
+    tenant = message["tenant"]
+    whose = "" if tenant is None else f"{tenant or '–'} / "
     if message["test"]:
         told = gettext("test")
     return " ".join(f"{whose}{message['rule']}: {told or gettext('digest')}".split())

@@ -56,9 +56,7 @@ class AlertRule(models.Model):
         validators=[MinValueValidator(1), MaxValueValidator(1440)],
         help_text=_("Failures and deaths of workers in this number of minutes count."),
     )
-    tenant = models.CharField(
-        _("tenant"), max_length=200, blank=True, default="", help_text=_("Empty: all.")
-    )
+    tenant = shared_columns.tenant_scope(None)
     queue = models.CharField(
         _("queue"), max_length=100, blank=True, default="", help_text=_("Empty: all.")
     )
@@ -133,7 +131,11 @@ class AlertRule(models.Model):
             ),
         )
         constraints = (
-            models.UniqueConstraint(fields=("tenant", "name"), name="tenantqueue_alertrule_unique"),
+            models.UniqueConstraint(
+                fields=("tenant", "name"),
+                name="tenantqueue_alertrule_unique",
+                nulls_distinct=False,
+            ),
             models.CheckConstraint(
                 condition=Q(webhook_format__in=("json", "slack")),
                 name="tenantqueue_alertrule_format",
@@ -155,7 +157,9 @@ class AlertRule(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"{self.tenant} / {self.name}" if self.tenant else self.name
+        if self.tenant is None:
+            return self.name
+        return f"{shared_columns.scope_label(self.tenant)} / {self.name}"
 
     @property
     def least(self) -> float:
@@ -221,8 +225,8 @@ class AlertRule(models.Model):
                     errors[name] = gettext("Leave it empty: alerts of this kind have none.")
             if self.threshold is not None and not watch.unit:
                 errors["threshold"] = gettext("Leave it empty: alerts of this kind have none.")
-            if self.tenant and not watch.of_tenants:
-                errors["tenant"] = gettext("Leave it empty: alerts of this kind have none.")
+            if self.tenant is not None and not watch.of_tenants:
+                errors["tenant"] = gettext("Choose every tenant: alerts of this kind have none.")
         if self.kind == "queue_backlog" and self.task and self.least >= COUNTED_JOBS:
             text = gettext("At most %s jobs are counted when a task is named: give fewer.")
             errors["threshold"] = text % f"{COUNTED_JOBS:,}"
@@ -272,8 +276,8 @@ class Alert(models.Model):
     """
 
     rule = models.ForeignKey(AlertRule, on_delete=models.CASCADE, verbose_name=_("rule"))
-    tenant = models.TextField(default="", editable=False)
-    """Whose object it is; "" is no tenant, or all of them."""
+    tenant = models.TextField(default=None, null=True, editable=False)
+    """Whose object it is; "" is no tenant. NULL: it is about every tenant, or the fleet."""
     key = models.TextField(editable=False)
     """The object, as the rule finds it again."""
     label = models.TextField(_("object"))

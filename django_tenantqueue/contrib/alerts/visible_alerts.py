@@ -18,12 +18,12 @@ from .models import Alert
 def visible_alerts(request: HttpRequest, rows: QuerySet[Alert]) -> QuerySet[Alert]:
     """Return the alerts that the user of a request may see, also those of rules of all tenants.
 
-    An alert without a tenant is about all of them: those who see some tenants do not see it.
+    Those who see some tenants see no alert that is about every tenant, or the fleet.
     """
     if not is_limited(request):
         return rows
     own_rule = When(rule__tenant=F("tenant"), then=Value(False))
-    rows = only_visible(request, rows, "tenant").exclude(tenant="")
+    rows = only_visible(request, rows, "tenant")
     return rows.annotate(hides_rule=Case(own_rule, default=Value(True)))
 
 

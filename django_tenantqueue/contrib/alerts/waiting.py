@@ -146,4 +146,4 @@ def _of_task(fleet: Fleet, rule: AlertRule) -> Iterator[Waiting]:
 
 
 def _is_in_scope(rule: AlertRule, tenant: str, queue: str) -> bool:
-    return tenant == (rule.tenant or tenant) and queue == (rule.queue or queue)
+    return rule.tenant in (None, tenant) and queue == (rule.queue or queue)

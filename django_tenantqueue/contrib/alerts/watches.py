@@ -36,9 +36,9 @@ TASK_PREFIX = "django_tenantqueue.alerts."
 
 def _scope(fleet: Fleet, rule: AlertRule) -> tuple[int, ...] | None:
     """Return the ids of the queues in a rule's scope; None: all."""
-    if not rule.tenant and not rule.queue:
+    if rule.tenant is None and not rule.queue:
         return None
-    found = queue_ids(fleet.using, tenant=rule.tenant or None, name=rule.queue or None)
+    found = queue_ids(fleet.using, tenant=rule.tenant, name=rule.queue or None)
     return found[:VISITED]
 
 
@@ -114,7 +114,7 @@ def _failures(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
 
 def _stopped(fleet: Fleet, rule: AlertRule, kind: str, why: str, text: str) -> Iterator[Sighting]:
     for line in fleet.lines:
-        if (line.kind, line.why) == (kind, why) and line.tenant == (rule.tenant or line.tenant):
+        if (line.kind, line.why) == (kind, why) and rule.tenant in (None, line.tenant):
             label = f"{line.tenant or NOTHING} / {line.name}"
             yield Sighting(f"{line.tenant} {line.name}", label, text, line.tenant)
 

@@ -178,7 +178,7 @@ class AsyncNeeds(Needs):
 
 def _tenant_of(request: HttpRequest, token: ApiToken) -> str:
     asked = request.GET.get("tenant")
-    if not token.all_tenants:
+    if token.tenant is not None:
         if asked is not None and asked != token.tenant:
             raise ApiError(
                 403, f"The token is not for tenant {asked!r}: use a token of that tenant."
@@ -186,7 +186,7 @@ def _tenant_of(request: HttpRequest, token: ApiToken) -> str:
         return token.tenant
     if asked is None:
         raise ApiError(
-            422, "The token is for all tenants: say which one, with the parameter tenant."
+            422, "The token is for every tenant: say which one, with the parameter tenant."
         )
     return check_tenant("tenant", asked)
 

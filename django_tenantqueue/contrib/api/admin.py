@@ -20,6 +20,7 @@ from ...admin.filters import TenantFilter
 from ...admin.formats import badge, moment
 from ...admin.live_admin import TunedAdmin
 from ...admin.live_forms import SingleTuneForm, SplitDateTime
+from ...admin.tenant_input import tenant_text
 from . import tokens as operations
 from .models import ApiToken
 
@@ -74,7 +75,6 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
     buttons = {"_revoke": "revoke_selected"}
     export_name = "api-tokens"
     not_exported = ("digest",)
-    of_all_tenants = Q(all_tenants=True)
     empty_list = EmptyList(
         _("There are no API tokens."),
         _("Add one here, or on the command line:"),
@@ -89,12 +89,12 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
     search_help_text = _("A part of the name, or the beginning of the token.")
     ordering = ("tenant", "name")
     actions = ("revoke_selected",)
-    fixed = ("name", "tenant", "all_tenants", "scopes")
+    fixed = ("name", "tenant", "scopes")
     tunable = operations.TUNABLE
     operation = staticmethod(operations.tune_token)
     readonly_fields = ("state", "start", "used", "created_at", "created_by")
     fieldsets = (
-        (None, {"fields": ("name", ("tenant", "all_tenants"))}),
+        (None, {"fields": ("name", "tenant")}),
         (
             _("What it may do"),
             {
@@ -144,7 +144,7 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
 
     @admin.display(description=_("API token"), ordering="name")
     def title(self, row: ApiToken) -> SafeString:
-        whose = gettext("all tenants") if row.all_tenants else row.tenant or gettext("no tenant")
+        whose = tenant_text(row.tenant)
         return format_html("{}<br><small>{} · {}…</small>", row.name, whose, row.start)
 
     @admin.display(description=_("state"))

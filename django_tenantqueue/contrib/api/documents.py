@@ -18,7 +18,7 @@ TENANT: dict[str, Any] = {
     "in": "query",
     "name": "tenant",
     "required": False,
-    "description": "The tenant that the request is about. A token for all tenants needs it.",
+    "description": "The tenant that the request is about. A token of every tenant needs it.",
     "schema": {"type": "string", "maxLength": 200},
 }
 LONGEST_KEY = IdempotencyKey._meta.get_field("key").max_length or 0

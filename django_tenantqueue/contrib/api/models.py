@@ -16,6 +16,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ...features import check_installed
+from ...models import shared_columns
 from ...text import matches
 from .settings import MOST_REQUESTS
 
@@ -26,7 +27,7 @@ LOWEST_NUMBER, HIGHEST_NUMBER = 0, 400
 
 
 class ApiToken(models.Model):
-    """The right of another program to act for one tenant, or for all of them.
+    """The right of another program to act for one tenant, for none, or for every tenant.
 
     The token itself is not stored: `digest` is its SHA-256 hash. A token has at least 256 random
     bits, so that a slow hash would protect nothing more.
@@ -43,14 +44,8 @@ class ApiToken(models.Model):
     name = models.CharField(
         _("name"), max_length=200, help_text=_("The program that uses it. Changes name it.")
     )
-    tenant = models.CharField(
-        _("tenant"), max_length=200, blank=True, default="", help_text=_("Empty: no tenant.")
-    )
-    all_tenants = models.BooleanField(
-        _("all tenants"),
-        default=False,
-        db_default=False,
-        help_text=_("Each request names the tenant that it is about."),
+    tenant = shared_columns.tenant_scope(
+        "", _("Every tenant: each request names the tenant that it is about.")
     )
     scopes = models.CharField(_("scopes"), max_length=100)
     """Separated by one space, in the order of Scope."""
@@ -104,9 +99,7 @@ class ApiToken(models.Model):
                 fields=("tenant", "name"),
                 condition=Q(revoked_at__isnull=True),
                 name="tenantqueue_apitoken_unique",
-            ),
-            models.CheckConstraint(
-                condition=Q(all_tenants=False) | Q(tenant=""), name="tenantqueue_apitoken_tenant"
+                nulls_distinct=False,
             ),
             models.CheckConstraint(
                 condition=Q(scopes__regex=r"^(read|submit|http|tune)( (read|submit|http|tune))*$"),
@@ -123,7 +116,9 @@ class ApiToken(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"{self.tenant} / {self.name}" if self.tenant else self.name
+        if self.tenant is None:
+            return self.name
+        return f"{shared_columns.scope_label(self.tenant)} / {self.name}"
 
     @property
     def scope_names(self) -> frozenset[str]:
@@ -143,10 +138,8 @@ class ApiToken(models.Model):
         )
 
     def clean(self) -> None:
-        """Refuse a tenant beside all tenants, and scopes that do not exist or do nothing alone."""
+        """Refuse scopes that do not exist or do nothing alone."""
         errors: dict[str, Any] = {}
-        if self.all_tenants and self.tenant:
-            errors["tenant"] = gettext("Leave it empty: the token is for all tenants.")
         unknown = self.scope_names - set(ApiToken.Scope.values)
         if unknown or not self.scope_names:
             errors["scopes"] = gettext("Choose one or more of: %s.") % ", ".join(

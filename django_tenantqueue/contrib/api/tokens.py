@@ -33,7 +33,7 @@ SHOWN = 11
 """Characters of a token that its row keeps, for those who look for it."""
 TUNABLE = ("queues", "min_priority", "max_priority", "requests_per_minute", "expires_at")
 """Columns of a token that operators change."""
-SETTABLE = ("name", "tenant", "all_tenants", "scopes", *TUNABLE)
+SETTABLE = ("name", "tenant", "scopes", *TUNABLE)
 """Columns of a new token."""
 
 _known: dict[tuple[str, str], tuple[ApiToken, float]] = {}
@@ -46,8 +46,7 @@ def _digest(secret: str) -> str:
 def make_token(
     name: str,
     *,
-    tenant: str = "",
-    all_tenants: bool = False,
+    tenant: str | None = "",
     scopes: Iterable[str] = (ApiToken.Scope.READ, ApiToken.Scope.SUBMIT),
     expires_at: datetime | None = None,
     requests_per_minute: int | None = None,
@@ -57,15 +56,14 @@ def make_token(
 ) -> tuple[ApiToken, str]:
     """Make a token; return its row and the token itself, which cannot be read again.
 
-    `tenant`: "" is for jobs without a tenant. `scopes`: any of ApiToken.Scope. `queues`:
-    those that it may name, as patterns; none: those that exist or are declared. `priorities`: the
-    lowest and the highest number that it may give. Raises Django's ValidationError, also when the
-    tenant has a valid token of this name.
+    `tenant`: "" is for jobs without a tenant; None is every tenant, and each request names one.
+    `scopes`: any of ApiToken.Scope. `queues`: those that it may name, as patterns; none: those that
+    exist or are declared. `priorities`: the lowest and the highest number that it may give. Raises
+    Django's ValidationError, also when the tenant has a valid token of this name.
     """
     row = ApiToken(
         name=name,
         tenant=tenant,
-        all_tenants=all_tenants,
         scopes=ordered_scopes(scopes),
         expires_at=expires_at,
         requests_per_minute=requests_per_minute,
@@ -157,4 +155,4 @@ def authenticate(secret: str, *, using: str | None = None) -> ApiToken | None:
 
 def allowed(token: ApiToken, scope: str, tenant: str) -> bool:
     """Return whether a valid token has a scope for a tenant."""
-    return scope in token.scope_names and (token.all_tenants or token.tenant == tenant)
+    return scope in token.scope_names and token.tenant in (None, tenant)

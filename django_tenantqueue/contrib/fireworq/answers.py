@@ -123,9 +123,9 @@ def _caller(request: HttpRequest) -> Caller:
     if secret is None and trusted is not None:
         return Caller(using, trusted, None)
     token = None if secret is None else authenticate(secret)
-    if token is not None and token.all_tenants and is_storable(tenant or ""):
+    if token is not None and token.tenant is None and is_storable(tenant or ""):
         named = tenant or ""
-    elif token is not None and not token.all_tenants and tenant in (None, "", token.tenant):
+    elif token is not None and token.tenant is not None and tenant in (None, "", token.tenant):
         named = token.tenant
     else:
         raise ApiError(

@@ -13,6 +13,7 @@ from ...admin.base import EmptyList
 from ...admin.filters import TenantFilter
 from ...admin.formats import breakable
 from ...admin.live_admin import TunedAdmin
+from ...admin.tenant_input import tenant_text
 from . import operations
 from .models import RetentionRule
 
@@ -51,8 +52,9 @@ class RetentionRuleAdmin(TunedAdmin[RetentionRule]):
             {
                 "fields": ("tenant", "task", "state"),
                 "description": _(
-                    "Each number of days comes from the most specific rule that gives it: one "
-                    "with a tenant before one without, then one with a task, then one with a state."
+                    "Each number of days comes from the most specific rule that gives it: one of "
+                    "the tenant before one of every tenant, then one with a task, then one with a "
+                    "state."
                 ),
             },
         ),
@@ -68,5 +70,6 @@ class RetentionRuleAdmin(TunedAdmin[RetentionRule]):
 
     @admin.display(description=_("jobs"), ordering="tenant")
     def title(self, rule: RetentionRule) -> Any:
-        parts = [rule.tenant, rule.task, rule.get_state_display()]
+        tenant = "" if rule.tenant is None else tenant_text(rule.tenant)
+        parts = [tenant, rule.task, rule.get_state_display()]
         return breakable(" / ".join(part for part in parts if part) or gettext("all jobs"))

@@ -13,6 +13,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ...features import check_installed
+from ...models import shared_columns
 from ...settings import MOST_DAYS
 from ...states import FINAL, State
 
@@ -35,16 +36,14 @@ def _days(label: Any, help_text: Any, least: int = 0) -> models.IntegerField[Any
 class RetentionRule(models.Model):
     """For how many days the ended jobs of a tenant, a task or a state are kept.
 
-    Each value of a job comes from the most specific rule that fits the job and sets it: one with a
-    tenant before one without, then the longest task without `*`, then the longest with it, then one
-    with a state. Where no rule keeps the job itself, HISTORY_KEEP_MONTHS does.
+    Each value of a job comes from the most specific rule that fits the job and sets it: one of the
+    job's tenant before one of every tenant, then the longest task without `*`, then the longest
+    with it, then one with a state. Where no rule keeps the job itself, HISTORY_KEEP_MONTHS does.
     """
 
     of_fleet = True
 
-    tenant = models.CharField(
-        _("tenant"), max_length=200, blank=True, default="", help_text=_("Empty: every tenant.")
-    )
+    tenant = shared_columns.tenant_scope(None)
     task = models.CharField(
         _("task"),
         max_length=500,
@@ -94,7 +93,9 @@ class RetentionRule(models.Model):
         ordering = ("tenant", "task", "state")
         constraints = (
             models.UniqueConstraint(
-                fields=("tenant", "task", "state"), name="tenantqueue_retentionrule_unique"
+                fields=("tenant", "task", "state"),
+                name="tenantqueue_retentionrule_unique",
+                nulls_distinct=False,
             ),
             models.CheckConstraint(
                 condition=Q(state__in=("", *sorted(FINAL))), name="tenantqueue_retentionrule_state"
@@ -110,7 +111,8 @@ class RetentionRule(models.Model):
         )
 
     def __str__(self) -> str:
-        return " / ".join(part or "–" for part in (self.tenant, self.task, self.state))
+        tenant = shared_columns.scope_label(self.tenant)
+        return " / ".join([tenant, *(part or "–" for part in (self.task, self.state))])
 
     def clean(self) -> None:
         """Refuse a rule that says nothing, and spaces around a name."""

@@ -15,7 +15,7 @@ TUNABLE = DAYS
 
 def make_retention_rule(
     *,
-    tenant: str = "",
+    tenant: str | None = None,
     task: str = "",
     state: str = "",
     using: str | None = None,
@@ -23,8 +23,9 @@ def make_retention_rule(
 ) -> RetentionRule:
     """Write a new rule and return it.
 
-    `days`: keep_days, arguments_days, results_days, errors_days. Raises InvalidOption for another
-    name and Django's ValidationError for a bad value, or when there is such a rule.
+    `tenant`: None is every tenant, "" is for jobs without one. `days`: keep_days, arguments_days,
+    results_days, errors_days. Raises InvalidOption for another name and Django's ValidationError
+    for a bad value, or when there is such a rule.
     """
     check_columns(days, TUNABLE)
     row = RetentionRule(tenant=tenant, task=task, state=state, **days)

@@ -105,7 +105,7 @@ class Pruner:
     """When each month was read: by the monotonic clock, by the calendar, and with which rules."""
     _left: set[str] = field(default_factory=set)
     """Months with jobs that were locked, or wait for the end of their monitor."""
-    _tenants: dict[int, str] = field(default_factory=dict)
+    _tenants: dict[int, str | None] = field(default_factory=dict)
     _queues: list[int] | None = None
     """What the rules are about, if all of them name tenants."""
     _rules: Rules | None = None
@@ -250,13 +250,13 @@ class Pruner:
         self._queues = None
         if (tenants := rules.tenants) is not None:
             rows = TenantQueue.objects.using(using).filter(tenant__in=tenants)
-            found = dict(rows.values_list("pk", "tenant")[: VISITED + 1])
+            found: dict[int, str | None] = dict(rows.values_list("pk", "tenant")[: VISITED + 1])
             if len(found) <= VISITED:
                 self._tenants = found
                 self._queues = sorted(found)
 
     def _learn(self, using: str, queue_ids: set[int]) -> None:
-        """Find the tenants of queues; "" for those that raw SQL has deleted."""
+        """Find the tenants of queues; None for those that raw SQL has deleted."""
         if queue_ids:
             rows = TenantQueue.objects.using(using).filter(pk__in=queue_ids)
-            self._tenants |= dict.fromkeys(queue_ids, "") | dict(rows.values_list("pk", "tenant"))
+            self._tenants |= dict.fromkeys(queue_ids) | dict(rows.values_list("pk", "tenant"))

@@ -33,7 +33,7 @@ class Rule:
     """A row of RetentionRule. `days`: in the order of DAYS."""
 
     id: int
-    tenant: str
+    tenant: str | None
     task: str
     state: str
     days: tuple[int | None, ...]
@@ -42,12 +42,12 @@ class Rule:
     def rank(self) -> tuple[bool, bool, int, bool]:
         """How specific it is: see RetentionRule."""
         is_name = bool(self.task) and "*" not in self.task
-        return bool(self.tenant), is_name, len(self.task), bool(self.state)
+        return self.tenant is not None, is_name, len(self.task), bool(self.state)
 
-    def fits(self, tenant: str, name: str, state: str) -> bool:
+    def fits(self, tenant: str | None, name: str, state: str) -> bool:
         """Whether it is about such jobs."""
         return (
-            self.tenant in ("", tenant)
+            self.tenant in (None, tenant)
             and self.state in ("", state)
             and (not self.task or matches(name, self.task))
         )
@@ -60,9 +60,9 @@ class Rules:
         self.said: object = None
         """What is compared to see whether rules have changed."""
         self._keep_months = keep_months
-        self._days: dict[tuple[str, str, str], list[tuple[int, int] | None]] = {}
+        self._days: dict[tuple[str | None, str, str], list[tuple[int, int] | None]] = {}
         """The days and the rule of each limit of a kind of job, also for the steps that follow."""
-        self._of_tenant: dict[str, list[Rule]] = {}
+        self._of_tenant: dict[str | None, list[Rule]] = {}
         self._set_now(now)
         self.all = sorted(rules, key=lambda rule: rule.rank, reverse=True)
         for rule in self.all:
@@ -71,7 +71,7 @@ class Rules:
     def _set_now(self, now: datetime) -> None:
         self._now = now
         self._default = oldest_kept(self._keep_months, now)
-        self._of_key: dict[tuple[str, str, str], Limits] = {}
+        self._of_key: dict[tuple[str | None, str, str], Limits] = {}
 
     @classmethod
     def read(cls, using: str, now: datetime | None = None, former: Rules | None = None) -> Rules:
@@ -91,13 +91,16 @@ class Rules:
         made.said = said
         return made
 
-    def limits(self, tenant: str, name: str, state: str) -> Limits:
-        """Return what is removed of such jobs, each by the most specific rule that says so."""
+    def limits(self, tenant: str | None, name: str, state: str) -> Limits:
+        """Return what is removed of such jobs, each by the most specific rule that says so.
+
+        `tenant`: "" is none; None: it is not known, as the queue is gone.
+        """
         key = (tenant, name, state)
         if key not in self._of_key:
             if key not in self._days:
-                own = self._of_tenant.get(tenant, []) if tenant else []
-                rules = [r for r in (*own, *self._of_tenant.get("", ())) if r.fits(*key)]
+                own = [] if tenant is None else self._of_tenant.get(tenant, [])
+                rules = [r for r in (*own, *self._of_tenant.get(None, ())) if r.fits(*key)]
                 self._days[key] = [_first(rules, place) for place in range(len(DAYS))]
             found = [
                 None if days is None else Limit(self._now - timedelta(days=days[0]), days[1])
@@ -111,7 +114,8 @@ class Rules:
     @property
     def tenants(self) -> list[str] | None:
         """The tenants that rules are about; None: all."""
-        return list(self._of_tenant) if all(rule.tenant for rule in self.all) else None
+        named = [tenant for tenant in self._of_tenant if tenant is not None]
+        return None if None in self._of_tenant else named
 
     def is_old(self, month: datetime) -> bool:
         """Whether HISTORY_KEEP_MONTHS keeps no job of the month that begins then."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Q
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ...admin.base import EmptyList
@@ -15,6 +13,7 @@ from ...admin.filters import TenantFilter
 from ...admin.formats import breakable
 from ...admin.live_admin import TunedAdmin
 from ...admin.live_forms import SingleTuneForm, TuneForm
+from ...admin.tenant_input import tenant_text
 from ...exceptions import QueueRetired, UnknownQueue
 from . import services
 from .models import Routing
@@ -28,7 +27,8 @@ class RoutingListForm(TuneForm):
         cleaned = super().clean()
         queue = self.cleaned_data.get("queue")
         tenant = self.instance.tenant if self.instance.pk else self.cleaned_data.get("tenant")  # type: ignore[attr-defined]
-        if queue and tenant is not None and "queue" in self.changed_data and not self.errors:
+        is_named = self.instance.pk or "tenant" in self.cleaned_data
+        if queue and is_named and "queue" in self.changed_data and not self.errors:
             try:
                 services.check_queue(tenant, queue)
             except (UnknownQueue, QueueRetired) as error:
@@ -47,7 +47,6 @@ class RoutingAdmin(TunedAdmin[Routing]):
     form = RoutingForm
     list_form = RoutingListForm
     export_name = "routings"
-    of_all_tenants = Q(tenant="")
     empty_list = EmptyList(
         _("There are no routings."),
         _(
@@ -76,8 +75,8 @@ class RoutingAdmin(TunedAdmin[Routing]):
             {
                 "fields": ("tenant", "pattern"),
                 "description": _(
-                    "The most specific routing decides: one with a tenant before one without, then "
-                    "a whole name, then the longest name with “*”."
+                    "The most specific routing decides: one of the tenant before one of every "
+                    "tenant, then a whole name, then the longest name with “*”."
                 ),
             },
         ),
@@ -87,5 +86,4 @@ class RoutingAdmin(TunedAdmin[Routing]):
 
     @admin.display(description=_("jobs"), ordering="tenant")
     def title(self, routing: Routing) -> SafeString | str:
-        tenant = routing.tenant or gettext("every tenant")
-        return breakable(f"{tenant} / {routing.pattern}")
+        return breakable(f"{tenant_text(routing.tenant)} / {routing.pattern}")

@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ...features import check_installed
-from ...models import TenantQueue
+from ...models import TenantQueue, shared_columns
 from ...text import is_storable
 
 check_installed(__name__)
@@ -26,19 +26,17 @@ class RoutingQuerySet(models.QuerySet["Routing"]):
         retired = TenantQueue.objects.filter(
             tenant=OuterRef("tenant"), name=OuterRef("queue"), retired=True
         )
-        return self.exclude(tenant="").filter(Exists(retired))
+        return self.filter(Exists(retired))
 
 
 class Routing(models.Model):
     """The queue of new jobs whose name fits a pattern, unless their call names a queue.
 
-    The most specific routing that fits decides: one with a tenant before one without, then a name
-    without `*`, then the longest pattern with it.
+    The most specific routing that fits decides: one of the job's tenant before one of every tenant,
+    then a name without `*`, then the longest pattern with it.
     """
 
-    tenant = models.CharField(
-        _("tenant"), max_length=200, blank=True, default="", help_text=_("Empty: every tenant.")
-    )
+    tenant = shared_columns.tenant_scope(None)
     pattern = models.CharField(
         _("task"),
         max_length=500,
@@ -61,7 +59,9 @@ class Routing(models.Model):
         ordering = ("tenant", "pattern")
         constraints = (
             models.UniqueConstraint(
-                fields=("tenant", "pattern"), name="tenantqueue_routing_unique"
+                fields=("tenant", "pattern"),
+                name="tenantqueue_routing_unique",
+                nulls_distinct=False,
             ),
             models.CheckConstraint(
                 condition=~Q(pattern="") & ~Q(queue=""), name="tenantqueue_routing_names"
@@ -69,11 +69,11 @@ class Routing(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"{self.tenant or '–'} / {self.pattern} → {self.queue}"
+        return f"{shared_columns.scope_label(self.tenant)} / {self.pattern} → {self.queue}"
 
     def clean(self) -> None:
         """Refuse names that no job and no queue can have."""
         for name in ("tenant", "pattern", "queue"):
-            value = getattr(self, name)
+            value = getattr(self, name) or ""
             if not is_storable(value) or value != value.strip():
                 raise ValidationError({name: gettext("Remove the spaces around the name.")})

@@ -19,16 +19,16 @@ from ...text import matches
 
 
 class Route(NamedTuple):
-    """A routing: the queue of new jobs of a tenant ("": of all) whose name fits the pattern."""
+    """A routing: the queue of new jobs of a tenant (None: of every one) whose name fits."""
 
-    tenant: str
+    tenant: str | None
     pattern: str
     queue: str
 
 
 def rank_of(route: Route) -> tuple[bool, bool, int, str]:
     """Return how specific a routing is: the highest that fits decides."""
-    return bool(route.tenant), "*" not in route.pattern, len(route.pattern), route.pattern
+    return route.tenant is not None, "*" not in route.pattern, len(route.pattern), route.pattern
 
 
 class Routes:
@@ -59,7 +59,7 @@ class Routes:
         fitting = (
             route
             for route in self._routes
-            if route.tenant in ("", tenant) and matches(name, route.pattern)
+            if route.tenant in (None, tenant) and matches(name, route.pattern)
         )
         return next(fitting, None)
 

@@ -33,19 +33,18 @@ TUNABLE = ("queue",)
 _ADDED = ("pattern", "queue")
 
 
-def list_routings(*, tenant: str | None = None, using: str | None = None) -> list[Routing]:
-    """Return all routings, or those of one tenant ("": those of every tenant), in a fixed order."""
-    rows = Routing.objects.using(alias_of(using))
-    return list(rows if tenant is None else rows.filter(tenant=tenant))
+def list_routings(tenant: str | None, *, using: str | None = None) -> list[Routing]:
+    """Return the routings of a tenant, "" being none, or of every tenant (None), in order."""
+    return list(Routing.objects.using(alias_of(using)).filter(tenant=tenant))
 
 
 def make_routing(
-    pattern: str, queue: str, *, tenant: str = "", using: str | None = None
+    pattern: str, queue: str, *, tenant: str | None = None, using: str | None = None
 ) -> Routing:
     """Route new jobs whose name fits `pattern` to `queue`; return the routing, new or changed.
 
-    `tenant`: "" is every tenant. Raises UnknownQueue and QueueRetired when there is no such queue
-    that takes jobs, and Django's ValidationError for a bad value.
+    `tenant`: None is every tenant, "" is for jobs without one. Raises UnknownQueue and QueueRetired
+    when there is no such queue that takes jobs, and Django's ValidationError for a bad value.
     """
     alias = alias_of(using)
     row = Routing(tenant=tenant, pattern=pattern, queue=queue)
@@ -104,27 +103,28 @@ def delete_routings(ids: Ids, *, using: str | None = None) -> list[int]:
     return [row.pk for row in found]
 
 
-def check_queue(tenant: str, queue: str, *, using: str | None = None) -> None:
+def check_queue(tenant: str | None, queue: str, *, using: str | None = None) -> None:
     """Raise UnknownQueue or QueueRetired unless jobs can be routed to a queue.
 
     The tenant's queue exists and takes jobs, or it would be made at its first use because a task or
-    the settings name it. For every tenant ("") it is enough that one has such a queue, unless
+    the settings name it. For every tenant (None) it is enough that one has such a queue, unless
     STRICT_QUEUES would make none for the others.
     """
     rows = TenantQueue.objects.using(alias_of(using))
-    own = rows.filter(tenant=tenant) if tenant else rows
+    own = rows if tenant is None else rows.filter(tenant=tenant)
     named = own.filter(name=queue)
-    if named.filter(retired=False).exists() and (tenant or not get_settings().strict_queues):
+    is_one = tenant is not None
+    if named.filter(retired=False).exists() and (is_one or not get_settings().strict_queues):
         return
-    whose = f"tenant {tenant!r} has" if tenant else "there is"
-    if tenant and named.exists():
+    whose = f"tenant {tenant!r} has" if is_one else "there is"
+    if tenant is not None and named.exists():
         raise QueueRetired(tenant, queue)
     if is_declared(queue):
         return
     raise UnknownQueue(
         f"{whose} no queue {queue!r}, so no job can be routed to it.{near_names(queue, own)} Make "
         "the queue in the admin, or add its name to TENANTQUEUE['DECLARED_QUEUES']",
-        tenant=tenant,
+        tenant=tenant or "",
         queue=queue,
     )
 

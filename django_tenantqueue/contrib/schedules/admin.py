@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import DatabaseError, models, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
@@ -32,6 +32,7 @@ from ...admin.formats import (
 from ...admin.job_forms import MomentField
 from ...admin.links import job_link, job_links
 from ...admin.live_admin import TunedAdmin
+from ...admin.tenant_input import tenant_text
 from ...calls.sources import registered_tasks
 from ...exceptions import InvalidOption, TenantQueueError
 from ...status.display_limits import NAMED
@@ -79,7 +80,6 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
     buttons = {"_run_now": "run_selected"}
     export_name = "schedules"
     not_exported = CALL  # arguments may be secret
-    of_all_tenants = Q(all_tenants=True)
     empty_list = EmptyList(
         _("Nothing is scheduled."),
         _("Add a schedule here, or declare one in the code:"),
@@ -107,7 +107,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
         (_("What to run"), {"fields": ("task", "args", "kwargs")}),
         (
             _("For whom"),
-            {"fields": ("tenant", "all_tenants", ("queue", "priority"))},
+            {"fields": ("tenant", ("queue", "priority"))},
         ),
         (
             _("When"),
@@ -199,7 +199,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
         if jobs:
             self.message_user(request, format_html("{} {}", told, links), messages.SUCCESS)
         if len(ids) > len(jobs):
-            text = gettext("Schedules for all tenants run within a second, if they are enabled.")
+            text = gettext("Schedules for every tenant run within a second, if they are enabled.")
             self.message_user(request, text, messages.SUCCESS)
 
     @admin.action(permissions=["change"], description=_("Enable selected schedules"))
@@ -212,7 +212,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
 
     @admin.display(description=_("schedule"), ordering="name")
     def title(self, row: Schedule) -> SafeString:
-        whose = gettext("all tenants") if row.all_tenants else row.tenant or NOTHING
+        whose = tenant_text(row.tenant)
         if row.name == row.task:
             return format_html("{}<br><small>{}</small>", row.name, whose)
         return format_html("{}<br><small>{} · {}</small>", row.name, whose, row.task)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from django.core.checks import register
-from django.db.models import Model
+from django.db.models import Model, Q
 
 from ...duties import WhenDue
 from ...features import Condition, Duty, Feature
@@ -82,8 +82,8 @@ class Schedules(Feature):
         Schedule.objects.using(using).filter(tenant=tenant).update(enabled=False)
 
     def forget_tenant(self, using: str, tenant: str) -> None:
-        """Remove the errors of schedules of no tenant, which may quote a job's values."""
-        rows = Schedule.objects.using(using).filter(tenant="")
+        """Remove the errors of schedules of every tenant or none: they may quote a job's values."""
+        rows = Schedule.objects.using(using).filter(Q(tenant=None) | Q(tenant=""))
         rows.exclude(last_error="").update(last_error="")
 
     def run_due(self, using: str) -> bool:

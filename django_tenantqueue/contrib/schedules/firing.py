@@ -103,7 +103,7 @@ def _fire(using: str, row: Schedule) -> Columns:
     tick, following = _choose(row)
     if tick is None:
         return _passed(row, following)
-    if row.all_tenants:
+    if row.tenant is None:
         return _fire_for_tenants(using, row, tick, following)
     return _fired(row, tick, following, enqueue_tick(using, row, tick))
 
@@ -136,7 +136,7 @@ def enqueue_tick(using: str, row: Schedule, tick: datetime, tenant: str | None =
     text = json.dumps({"args": row.args, "kwargs": row.kwargs})
     args, kwargs = decode_args(text, {"scheduled_at": tick})
     source.check_call(tuple(args), kwargs)
-    whose = row.tenant if tenant is None else tenant
+    whose = (row.tenant or "") if tenant is None else tenant
     given = {"tenant": whose, "queue": row.queue or None, "priority": row.priority}
     options = Options() if task is None else task.options
     options = merged(options, {n: v for n, v in given.items() if v is not None})

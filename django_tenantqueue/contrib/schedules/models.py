@@ -115,14 +115,8 @@ class Schedule(models.Model):
         REMOVED = "removed", _("code that no longer declares it")
 
     name = models.CharField(_("name"), max_length=200)
-    tenant = models.CharField(
-        _("tenant"), max_length=200, blank=True, default="", help_text=_("Empty: none.")
-    )
-    all_tenants = models.BooleanField(
-        _("all tenants"),
-        default=False,
-        db_default=False,
-        help_text=_("One job for each tenant that has a queue of this name."),
+    tenant = shared_columns.tenant_scope(
+        "", _("Every tenant: one job for each tenant that has a queue of this name.")
     )
     task = models.CharField(
         _("task"),
@@ -233,7 +227,9 @@ class Schedule(models.Model):
             ),
         )
         constraints = (
-            models.UniqueConstraint(fields=("tenant", "name"), name="tenantqueue_schedule_unique"),
+            models.UniqueConstraint(
+                fields=("tenant", "name"), name="tenantqueue_schedule_unique", nulls_distinct=False
+            ),
             models.CheckConstraint(
                 condition=Q(kind__in=("cron", "interval", "once")), name="tenantqueue_schedule_kind"
             ),
@@ -253,8 +249,8 @@ class Schedule(models.Model):
                 name="tenantqueue_schedule_jitter",
             ),
             models.CheckConstraint(
-                condition=Q(all_tenants=False) | Q(tenant="", overlap="allow"),
-                name="tenantqueue_schedule_all_tenants",
+                condition=Q(tenant__isnull=False) | Q(overlap="allow"),
+                name="tenantqueue_schedule_every_tenant",
             ),
             models.CheckConstraint(
                 condition=Q(starts_at__isnull=True)
@@ -270,7 +266,7 @@ class Schedule(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"{self.tenant or '–'} / {self.name}"
+        return f"{shared_columns.scope_label(self.tenant)} / {self.name}"
 
     @property
     def recurrence(self) -> Recurrence:
@@ -304,10 +300,8 @@ class Schedule(models.Model):
             self.recurrence.check()
         except InvalidOption as error:
             raise ValidationError({"expression": str(error)}) from None
-        if self.all_tenants and self.tenant:
-            raise ValidationError({"all_tenants": _("Leave the tenant empty for all tenants.")})
-        if self.all_tenants and self.overlap != self.Overlap.ALLOW:
-            text = _("A schedule for all tenants looks at no former run: use a unique task.")
+        if self.tenant is None and self.overlap != self.Overlap.ALLOW:
+            text = _("A schedule for every tenant looks at no former run: use a unique task.")
             raise ValidationError({"overlap": text})
         if self.starts_at and self.ends_at and self.starts_at > self.ends_at:
             raise ValidationError({"ends_at": _("It ends before it starts.")})

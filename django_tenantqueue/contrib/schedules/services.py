@@ -30,7 +30,7 @@ from .models import Schedule
 from .recurrence import ONCE, Cron, Every, read_when
 
 TUNABLE = (
-    *("name", "tenant", "all_tenants", "task", "args", "kwargs", "queue", "priority"),
+    *("name", "tenant", "task", "args", "kwargs", "queue", "priority"),
     *("kind", "expression", "time_zone", "jitter_seconds", "catch_up", "overlap"),
     *("starts_at", "ends_at", "enabled"),
 )
@@ -54,8 +54,9 @@ def make_schedule(
     """Write a new schedule and return it.
 
     `task`: a task, its name, or "module:name" of a function. `when`: a cron expression, Cron(…),
-    Every(…), or a datetime for a single run. `columns`: tenant, all_tenants, queue, priority,
-    time_zone, jitter_seconds, catch_up, overlap, starts_at, ends_at, enabled. Raises InvalidOption,
+    Every(…), or a datetime for a single run. `columns`: tenant (None: a job for each tenant that
+    has the queue; "", the default: a job without a tenant), queue, priority, time_zone,
+    jitter_seconds, catch_up, overlap, starts_at, ends_at, enabled. Raises InvalidOption,
     InvalidArgument, and Django's ValidationError, also when the tenant has one of this name.
     """
     alias = alias_of(using)
@@ -182,7 +183,7 @@ def _switch(ids: Ids, using: str | None, *, enabled: bool) -> list[int]:
 def run_schedules(ids: Ids, *, using: str | None = None) -> list[Job]:
     """Enqueue a job of each schedule now, whether it is enabled or not, and return the jobs.
 
-    Their `scheduled_at` is now, and the next tick stays as it is. A schedule for all tenants is
+    Their `scheduled_at` is now, and the next tick stays as it is. A schedule for every tenant is
     made due now, if it is enabled. All or nothing. Raises what `.delay()` raises, UnknownTask.
     """
     alias = alias_of(using)
@@ -191,7 +192,7 @@ def run_schedules(ids: Ids, *, using: str | None = None) -> list[Job]:
         found = list(_locked(alias).filter(pk__in=ids_of(ids, Schedule)))
         for row in found:
             now = timezone.now()
-            if row.all_tenants:
+            if row.tenant is None:
                 row.tick_at = row.next_at = now
                 row.after_tenant = None
                 row.save(using=alias, update_fields=["tick_at", "next_at", "after_tenant"])
@@ -209,11 +210,11 @@ def run_schedules(ids: Ids, *, using: str | None = None) -> list[Job]:
 def make_due(ids: Ids, *, using: str | None = None) -> list[int]:
     """Enqueue a job of each schedule, see run_schedules(); return the schedules.
 
-    Those for all tenants that are disabled are not among them.
+    Those for every tenant that are disabled are not among them.
     """
     run_schedules(ids, using=using)
     rows = Schedule.objects.using(alias_of(using)).filter(pk__in=ids_of(ids, Schedule))
-    return [row.pk for row in rows if row.enabled or not row.all_tenants]
+    return [row.pk for row in rows if row.enabled or row.tenant is not None]
 
 
 def delete_schedules(ids: Ids, *, using: str | None = None) -> list[int]:

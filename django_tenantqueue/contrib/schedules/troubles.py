@@ -20,7 +20,7 @@ def _rows(look: Look) -> ScheduleQuerySet:
     rows = Schedule.objects.using(look.using)
     if look.tenants is None:
         return rows
-    return rows.filter(tenant__in=sorted(look.tenants), all_tenants=False)
+    return rows.filter(tenant__in=sorted(look.tenants))
 
 
 def _watch_late(look: Look, rule: Scope, known: Collection[str]) -> Iterator[Sighting]:
@@ -44,8 +44,9 @@ def _watch_failing(look: Look, rule: Scope, known: Collection[str]) -> Iterator[
 
 
 def _in_scope(rule: Scope, rows: ScheduleQuerySet, known: Collection[str]) -> list[Schedule]:
-    scope = {name: getattr(rule, name) for name in ("tenant", "queue", "task")}
-    rows = rows.filter(**{name: value for name, value in scope.items() if value})
+    scope = {name: getattr(rule, name) or None for name in ("queue", "task")}
+    scope["tenant"] = rule.tenant
+    rows = rows.filter(**{name: value for name, value in scope.items() if value is not None})
     found = [*rows.filter(pk__in=[int(key) for key in known]), *rows[:COUNTED_TO]]
     return list(dict.fromkeys(found))
 

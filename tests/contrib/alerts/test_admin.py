@@ -22,6 +22,7 @@ from django_tenantqueue.models import Change, Job, TenantQueue
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.queues import forget_queues
 from tests.admin.conftest import text_of, url_of
+from tests.admin.forms import form_values, inputs_of
 from tests.process.receivers import SECRET
 
 pytestmark = pytest.mark.django_db
@@ -64,7 +65,8 @@ def edit(client: Client, rule: AlertRule, **values: str) -> Any:
         for name in form.fields
         if form.fields[name].show_hidden_initial and name in data
     }
-    posted = {**data, **initial, **values, "_save": "Save"}
+    whose = inputs_of(rule.tenant) if "tenant" in data else {}
+    posted = {**data, **whose, **initial, **values, "_save": "Save"}
     return client.post(url_of("alertrule", "change", rule.pk), posted, follow=True)
 
 
@@ -221,6 +223,43 @@ def visible(user: Any) -> list[str] | None:
     return None if user.is_superuser else ["acme", ""]
 
 
+def test_tenant_of_a_rule_is_changed_and_its_change_says_so(admin_client: Client) -> None:
+    rule = make_alert_rule("late", "queue_late", tenant="", log=True)
+    for tenant in (None, "acme", None, ""):
+        edit(admin_client, rule, **inputs_of(tenant))
+        rule.refresh_from_db()
+        assert rule.tenant == tenant
+
+    changes = Change.objects.filter(action="tune").order_by("pk")
+    assert [(one.before["tenant"], one.after["tenant"]) for one in changes] == [
+        ("", None),
+        (None, "acme"),
+        ("acme", None),
+        (None, ""),
+    ]
+    listed = text_of(admin_client.get("/admin/tenantqueue/change/"))
+    for text in ("no tenant → every tenant", "every tenant → acme", "every tenant → no tenant"):
+        assert text in listed
+
+
+def test_tenant_that_another_operator_has_changed_meanwhile_is_a_conflict(
+    admin_client: Client,
+) -> None:
+    rule = make_alert_rule("late", "queue_late", tenant="", log=True)
+    page = url_of("alertrule", "change", rule.pk)
+    shown = form_values(admin_client.get(page), "webhook_url")
+    tune_alert_rule(rule.pk, tenant=None)
+
+    answer = admin_client.post(page, {**shown, **inputs_of("acme")})
+
+    assert "You changed this from no tenant to acme, but meanwhile" in text_of(answer)
+    assert "set it to every tenant" in text_of(answer)
+    again = form_values(answer, "webhook_url")
+    admin_client.post(page, again)
+    rule.refresh_from_db()
+    assert rule.tenant == "acme"
+
+
 @override_settings(TENANTQUEUE={"VISIBLE_TENANTS": f"{__name__}.visible"})
 def test_users_see_and_edit_the_rules_of_their_tenants_only(
     operator: Callable[..., Client],
@@ -246,9 +285,9 @@ def test_users_see_and_edit_the_rules_of_their_tenants_only(
         client.post(url_of("alertrule", "change", rule.pk), {"_send_test": "1"})
         for action in ("disable_selected", "delete_selected"):
             client.post(LIST, {"action": action, "_selected_action": rule.pk, "post": "yes"})
-    for tenant in ("other", ""):
-        client.post(ADD, {**COLUMNS, "tenant": tenant})
-        edit(client, ours, tenant=tenant)
+    for tenant in ("other", None):
+        client.post(ADD, {**COLUMNS, **inputs_of(tenant)})
+        edit(client, ours, **inputs_of(tenant))
     client.post(ADD, {**COLUMNS, "tenant": "acme", "name": "added"})
     client.post(url_of("alertrule", "change", ours.pk), {"_send_test": "1"})
 
@@ -256,7 +295,7 @@ def test_users_see_and_edit_the_rules_of_their_tenants_only(
     assert rows == [
         ("ours", "acme", True),
         ("theirs", "other", True),
-        ("of-all", "", True),
+        ("of-all", None, True),
         ("added", "acme", True),
     ]
     assert [job.queue.tenant for job in Job.objects.select_related("queue")] == ["acme"]

@@ -234,6 +234,41 @@ def test_failed_deliveries_of_alerts_open_none() -> None:
     assert not Alert.objects.exists()
 
 
+@pytest.mark.parametrize("kind", ["queue_backlog", "queue_late", "no_worker_takes"])
+@pytest.mark.parametrize(
+    ("tenant", "found"), [("", [""]), ("acme", ["acme"]), (None, ["", "acme", "other"])]
+)
+@pytest.mark.parametrize("task", ["", "a.task"])
+def test_rule_is_about_jobs_without_a_tenant_one_tenant_or_every_tenant(
+    kind: str, tenant: str | None, found: list[str], task: str
+) -> None:
+    rule_on(kind, threshold=5, tenant=tenant, task=task)
+    moment = timezone.now() - 10 * MINUTE
+    for one in ("", "acme", "other"):
+        make_jobs(make_queue(one), 6, name="a.task", created_at=moment, run_at=moment)
+
+    look()
+
+    assert sorted(Alert.objects.values_list("tenant", flat=True)) == found
+    (delivery,) = Job.objects.filter(name="django_tenantqueue.alerts.deliver")
+    assert delivery.queue.tenant == (tenant or "")
+
+
+@pytest.mark.parametrize("kind", ["task_failing", "job_failed"])
+@pytest.mark.parametrize("tenant", ["", "acme", None])
+def test_alert_about_a_task_is_of_the_tenant_of_its_rule(kind: str, tenant: str | None) -> None:
+    rule_on(kind, tenant=tenant, threshold=1)
+    for one in ("acme", ""):
+        for place in (make_queue(one), None):
+            make_figure(place, failed=20, name=f"{one}.task")
+            make_figure(place, failed=20, error="ValueError", name=f"{one}.task")
+
+    look()
+
+    names = {alert.key.split()[0]: alert.tenant for alert in Alert.objects.all()}
+    assert names == {f"{one}.task": tenant for one in ("acme", "") if tenant in (None, one)}
+
+
 def test_halted_session_opens_an_alert_of_its_tenant() -> None:
     rule = rule_on("session_halted", tenant="acme")
     for tenant in ("acme", "other"):

@@ -71,9 +71,7 @@ def _settings() -> Iterator[None]:
 def api_of() -> Callable[..., ApiClient]:
     numbers = iter(range(1000))
 
-    def make(tenant: str = "acme", *scopes: str, **columns: Any) -> ApiClient:
-        if columns.get("all_tenants"):
-            tenant = ""
+    def make(tenant: str | None = "acme", *scopes: str, **columns: Any) -> ApiClient:
         _row, secret = make_token(
             f"client {next(numbers)}", tenant=tenant, scopes=scopes or EVERY, **columns
         )

@@ -11,7 +11,7 @@ from django_tenantqueue.contrib.api.models import ApiToken
 from django_tenantqueue.contrib.api.tokens import authenticate
 from django_tenantqueue.models import Change
 from tests.admin.conftest import url_of
-from tests.admin.forms import form_values, say_yes
+from tests.admin.forms import form_values, inputs_of, say_yes
 
 pytestmark = pytest.mark.django_db
 ADDED = {
@@ -60,7 +60,7 @@ def test_token_is_shown_once_when_it_is_added(admin_client: Client) -> None:
 
 def test_token_without_scope_is_refused(admin_client: Client) -> None:
     admin_client.post(url_of("apitoken", "add"), {**ADDED, "scopes": []})
-    admin_client.post(url_of("apitoken", "add"), {**ADDED, "all_tenants": "on"})
+    admin_client.post(url_of("apitoken", "add"), {**ADDED, "tenant_choice": "every"})
 
     assert not ApiToken.objects.exists()
 
@@ -126,7 +126,7 @@ def test_user_of_some_tenants_makes_no_token_for_others(operator, django_user_mo
     with override_settings(TENANTQUEUE=setting):
         client = operator("add_apitoken", "view_apitoken")
         url = url_of("apitoken", "add")
-        for wrong in ({"tenant": "zebra"}, {"tenant": ""}, {"tenant": "", "all_tenants": "on"}):
+        for wrong in ({"tenant": "zebra"}, {"tenant": ""}, inputs_of(""), inputs_of(None)):
             client.post(url, {**ADDED, **wrong})
         assert not ApiToken.objects.exists()
 

@@ -29,7 +29,7 @@ def test_schedule_is_tuned_without_its_call(api: ApiClient) -> None:
         ("task", "other"),
         ("args", []),
         ("tenant", "zebra"),
-        ("all_tenants", True),
+        ("tenant", None),
     ):
         assert api.patch(f"/schedules/{row.pk}", {name: value}).status_code == 422
     for name, value in (("expression", "nonsense"), ("queue", "a\x00b"), ("starts_at", "5")):
@@ -45,7 +45,7 @@ def test_schedule_of_the_code_is_enabled_and_disabled_alone(api: ApiClient) -> N
     assert api.patch(f"/schedules/{row.pk}", {"enabled": False}).json()["enabled"] is False
 
 
-def test_schedules_for_all_tenants_are_not_shown(api: ApiClient) -> None:
-    row = make_schedule(tenant="", all_tenants=True)
+def test_schedules_for_every_tenant_are_not_shown(api: ApiClient) -> None:
+    row = make_schedule(tenant=None)
     assert api.get("/schedules").json()["items"] == []
     assert api.get(f"/schedules/{row.pk}").status_code == 404

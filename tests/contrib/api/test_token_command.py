@@ -40,7 +40,7 @@ def test_json_has_its_id_too() -> None:
 
     token = authenticate(made["token"])
     assert token is not None
-    assert (token.pk, token.all_tenants, token.scopes) == (made["id"], True, "read submit")
+    assert (token.pk, token.tenant, token.scopes) == (made["id"], None, "read submit")
     assert token.expires_at is not None
 
 

@@ -124,22 +124,23 @@ def test_use_is_noted_at_most_once_a_minute():
 
 
 @pytest.mark.parametrize(
-    ("tenant", "all_tenants", "scope", "asked", "is_allowed"),
+    ("tenant", "scope", "asked", "is_allowed"),
     [
-        ("acme", False, "read", "acme", True),
-        ("acme", False, "read", "zebra", False),
-        ("acme", False, "tune", "acme", False),
-        ("acme", False, "http", "acme", False),
-        ("", False, "read", "", True),
-        ("", False, "read", "acme", False),
-        ("", True, "read", "acme", True),
-        ("", True, "tune", "acme", False),
+        ("acme", "read", "acme", True),
+        ("acme", "read", "zebra", False),
+        ("acme", "tune", "acme", False),
+        ("acme", "http", "acme", False),
+        ("", "read", "", True),
+        ("", "read", "acme", False),
+        (None, "read", "acme", True),
+        (None, "read", "", True),
+        (None, "tune", "acme", False),
     ],
 )
 def test_allowed_asks_for_scope_and_tenant(
-    tenant: str, all_tenants: bool, scope: str, asked: str, is_allowed: bool
+    tenant: str | None, scope: str, asked: str, is_allowed: bool
 ):
-    row, _secret = make_token("t", tenant=tenant, all_tenants=all_tenants, scopes=["read"])
+    row, _secret = make_token("t", tenant=tenant, scopes=["read"])
 
     assert allowed(row, scope, asked) is is_allowed
 
@@ -150,7 +151,6 @@ def test_allowed_asks_for_scope_and_tenant(
         {"scopes": []},
         {"scopes": ["write"]},
         {"scopes": ["read write"]},
-        {"tenant": "acme", "all_tenants": True},
         {"requests_per_minute": 0},
         {"priorities": (2, 1)},
         {"queues": ["q" * 1001]},

@@ -37,7 +37,7 @@ ALL = ("read", "submit", "http", "tune")
 class Fireworq:
     """A client with a token."""
 
-    def __init__(self, tenant: str, *scopes: str, **options: Any) -> None:
+    def __init__(self, tenant: str | None, *scopes: str, **options: Any) -> None:
         self.tenant = tenant
         _, self.secret = make_token(
             f"client-{len(scopes)}", tenant=tenant, scopes=scopes or ALL, **options
@@ -347,20 +347,21 @@ def test_wrong_routing_is_refused(acme: Fireworq, path: str, body: object, statu
     assert not Routing.objects.exists()
 
 
-def test_routing_of_every_tenant_needs_a_token_for_all_tenants(settings: Any):
+def test_no_client_reaches_a_routing_of_every_tenant(settings: Any):
     make_queue("", "q")
     settings.TENANTQUEUE = {"FIREWORQ": {"TENANT_WITHOUT_TOKEN": ""}}
-    network, own = Fireworq("other"), Fireworq("")
+    network, own, every = Fireworq("other"), Fireworq(""), Fireworq(None, "tune", "read")
     network.headers = {}
+    row = Routing.objects.create(tenant=None, pattern="*", queue="q")
 
-    for client in (network, own):
-        assert client.send("PUT", "/routing/*", {"queue_name": "q"}).status_code == 403
-    assert not Routing.objects.exists()
+    for client in (network, own, every):
+        assert client.get("/routings") == []
+        assert client.send("DELETE", "/routing/*").status_code == 404
+        client.ok("PUT", "/routing/*", {"queue_name": "q"})
+        assert Routing.objects.exclude(pk=row.pk).get().tenant == ""
+        client.ok("DELETE", "/routing/*")
 
-    Fireworq("", "tune", all_tenants=True).ok("PUT", "/routing/*", {"queue_name": "q"})
-    for client in (network, own):
-        assert client.send("DELETE", "/routing/*").status_code == 403
-    assert Routing.objects.get().tenant == ""
+    assert Routing.objects.get().pk == row.pk
 
 
 # push
@@ -967,8 +968,8 @@ def test_tenant_in_a_url_may_have_a_colon():
     assert client.get("/queues") == []
 
 
-def test_token_of_all_tenants_acts_for_the_one_in_the_url():
-    client = Fireworq("", all_tenants=True)
+def test_token_of_every_tenant_acts_for_the_one_in_the_url():
+    client = Fireworq(None)
     make_queue("acme", "a")
     make_queue("other", "b")
 

@@ -12,7 +12,7 @@ from django_tenantqueue.contrib.retention.control import make_retention_rule
 from django_tenantqueue.contrib.retention.models import RetentionRule
 from django_tenantqueue.models import Job
 from tests.admin.conftest import text_of, url_of
-from tests.admin.forms import form_values
+from tests.admin.forms import form_values, inputs_of
 from tests.factories import made_changes, make_job
 
 pytestmark = pytest.mark.django_db
@@ -26,8 +26,9 @@ REMOVED: dict[str, Any] = {
 
 
 def add(client: Client, **values: Any) -> str:
-    blank = {"tenant": "", "task": "", "state": "", "_save": "Save"}
-    return text_of(client.post(ADD, {**blank, **values}, follow=True))
+    blank = {"task": "", "state": "", "_save": "Save"}
+    whose = inputs_of(values.pop("tenant", None))
+    return text_of(client.post(ADD, {**blank, **whose, **values}, follow=True))
 
 
 def test_rule_is_added_tuned_in_the_list_and_deleted(admin_client: Client) -> None:

@@ -100,7 +100,48 @@ def test_only_one_tenant_is_pruned_when_the_rule_names_it(tenant: str):
     assert left(own, other) == [other]
 
 
-def rule(number: int, tenant: str = "", task: str = "", state: str = "", **days: int) -> Rule:
+@pytest.mark.parametrize(
+    ("tenants", "gone"),
+    [
+        ([""], [""]),
+        ([None], ["", "acme", "other"]),
+        (["acme"], ["acme"]),
+        (["", "acme"], ["", "acme"]),
+    ],
+)
+def test_rule_is_for_jobs_without_a_tenant_for_one_tenant_or_for_every_tenant(tenants, gone):
+    for tenant in tenants:
+        make_retention_rule(tenant=tenant, keep_days=5)
+    jobs = {tenant: ended(make_queue(tenant)) for tenant in ("", "acme", "other")}
+
+    prune()
+
+    assert left(*jobs.values()) == sorted(jobs[t] for t in jobs if t not in gone)
+
+
+def test_rule_of_no_tenant_comes_before_one_of_every_tenant():
+    make_retention_rule(tenant=None, keep_days=5)
+    make_retention_rule(tenant="", keep_days=50)
+    with pytest.raises(ValidationError):
+        make_retention_rule(keep_days=7)
+    kept, gone = ended(make_queue("")), ended(make_queue("acme"))
+
+    prune()
+
+    assert left(kept, gone) == [kept]
+
+
+def test_job_whose_queue_is_gone_has_rules_of_every_tenant_alone():
+    rules = Rules([rule(1, tenant="", keep=1), rule(2, keep=9)], None, NOW)
+
+    found = [rules.limits(tenant, "x", "error")[0] for tenant in ("", None)]
+
+    assert [limit and limit.rule_id for limit in found] == [1, 2]
+
+
+def rule(
+    number: int, tenant: str | None = None, task: str = "", state: str = "", **days: int
+) -> Rule:
     return Rule(number, tenant, task, state, (days.get("keep"), days.get("arguments"), None, None))
 
 

@@ -12,7 +12,7 @@ from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.features import Problem
 from django_tenantqueue.status.fleet_report import read_report
 from tests.admin.conftest import text_of, url_of
-from tests.admin.forms import form_values
+from tests.admin.forms import form_values, inputs_of
 from tests.factories import made_changes, make_queue
 from tests.testapp.tasks import noop
 
@@ -22,8 +22,9 @@ ADD = f"{LIST}add/"
 
 
 def add(client: Client, **values: Any) -> str:
-    blank = {"tenant": "", "pattern": "", "queue": "", "_save": "Save"}
-    return text_of(client.post(ADD, {**blank, **values}, follow=True))
+    blank = {"pattern": "", "queue": "", "_save": "Save"}
+    whose = inputs_of(values.pop("tenant", None))
+    return text_of(client.post(ADD, {**blank, **whose, **values}, follow=True))
 
 
 def test_routing_is_added_edited_in_the_list_and_deleted(admin_client: Client) -> None:
@@ -43,6 +44,30 @@ def test_routing_is_added_edited_in_the_list_and_deleted(admin_client: Client) -
 
     assert not Routing.objects.exists()
     assert [change[0] for change in made_changes()] == ["add", "tune", "delete"]
+
+
+def test_tenant_of_a_new_routing_is_chosen(admin_client: Client) -> None:
+    shown = form_values(admin_client.get(ADD), "pattern")
+    assert (shown["tenant_choice"], shown["tenant"]) == ("one", "")
+    new = {"pattern": "x", "queue": "default"}
+
+    for wrong in ({}, {"tenant": ""}, {"tenant_choice": ""}, {"tenant_choice": "one"}):
+        assert "Give the name of the tenant" in text_of(admin_client.post(ADD, {**new, **wrong}))
+    for choice in ("every", "none"):
+        answer = admin_client.post(ADD, {**new, "tenant_choice": choice, "tenant": "acme"})
+        assert "Remove the name, or choose one tenant." in text_of(answer)
+    answer = admin_client.post(ADD, {**new, "tenant_choice": "all"})
+    assert "Choose one tenant, no tenant or every tenant." in text_of(answer)
+    assert not Routing.objects.exists()
+    for tenant in (None, "", "acme"):
+        add(admin_client, **new, tenant=tenant)
+
+    found = dict(Routing.objects.values_list("tenant", "pk"))
+    assert found.keys() == {None, "", "acme"}
+    for tenant, text in ((None, "every tenant"), ("", "no tenant"), ("acme", "acme")):
+        page = text_of(admin_client.get(url_of("routing", "change", found[tenant])))
+        assert f"Tenant: {text}" in page
+        assert f"{text} / x" in text_of(admin_client.get(LIST))
 
 
 @pytest.mark.parametrize(

@@ -28,12 +28,22 @@ def test_routings_are_set_listed_and_removed() -> None:
 
     assert run("set", "tests.*", "heavy", tenant="acme") == "acme  tests.* → heavy\n"
     run("set", "*", "default")
-    assert run("list") == "(every tenant)  * → default\nacme  tests.* → heavy\n"
+    run("set", "*", "default", tenant="")
+    assert run("list", tenant="") == "(no tenant)  * → default\n"
+    assert run("list").splitlines() == [
+        "(no tenant)  * → default",
+        "acme  tests.* → heavy",
+        "(every tenant)  * → default",
+    ]
     (found,) = json.loads(run("list", "--format=json", tenant="acme"))["routings"]
     row = Routing.objects.get(tenant="acme")
     assert found == {"id": row.pk, "tenant": "acme", "pattern": "tests.*", "queue": "heavy"}
     assert run("remove", "tests.*", tenant="acme") == "the routing of 'tests.*' was removed\n"
     run("remove", "*")
+    with pytest.raises(CommandError, match=r"no routing of '\*' for every tenant"):
+        run("remove", "*")
+    assert Routing.objects.get().tenant == ""
+    run("remove", "*", tenant="")
     assert json.loads(run("list", "--format=json")) == {"routings": []}
 
     assert not Routing.objects.exists()

@@ -32,7 +32,7 @@ def routed() -> None:
     """Do nothing, in a queue of its own."""
 
 
-def route(pattern: str, queue: str, tenant: str = "") -> Routing:
+def route(pattern: str, queue: str, tenant: str | None = None) -> Routing:
     """Add a routing without a look at its queue."""
     return Routing.objects.create(pattern=pattern, queue=queue, tenant=tenant)
 
@@ -142,8 +142,8 @@ def test_routing_is_set_changed_listed_and_removed() -> None:
 
     assert first.pk == second.pk
     assert queue_of() == "heavier"
-    assert [row.queue for row in list_routings(tenant="acme")] == ["heavier"]
-    assert list_routings(tenant="") == []
+    assert [row.queue for row in list_routings("acme")] == ["heavier"]
+    assert list_routings("") == list_routings(None) == []
     assert delete_routings(second) == [second.pk]
     assert delete_routings(second) == []
     assert queue_of() == "declared"
@@ -177,9 +177,34 @@ def test_routing_to_a_retired_queue_is_refused() -> None:
         make_routing("tests.*", "heavy")
 
 
+def test_routing_is_for_jobs_without_a_tenant_for_one_tenant_or_for_every_tenant() -> None:
+    for tenant, queue in (("", "tenantless"), ("acme", "own"), ("globex", "shared")):
+        make_queue(tenant, queue)
+    make_routing("tests.*", "tenantless", tenant="")
+    make_routing("tests.*", "own", tenant="acme")
+
+    assert [queue_of(tenant=t) for t in ("", "acme", "globex")] == ["tenantless", "own", "declared"]
+    make_routing("tests.*", "shared", tenant=None)
+    assert [queue_of(tenant=t) for t in ("", "acme", "globex")] == ["tenantless", "own", "shared"]
+    assert [row.queue for row in (*list_routings(""), *list_routings(None))] == [
+        "tenantless",
+        "shared",
+    ]
+    make_routing("tests.*", "default")  # of every tenant: the same row
+    assert [queue_of(tenant=t) for t in ("", "globex")] == ["tenantless", "default"]
+    assert Routing.objects.count() == 3
+
+
+def test_routing_of_jobs_without_a_tenant_needs_a_queue_of_theirs() -> None:
+    make_queue("acme", "heavy")
+
+    with pytest.raises(UnknownQueue, match="tenant '' has no queue 'heavy'"):
+        make_routing("tests.*", "heavy", tenant="")
+
+
 @override_settings(TENANTQUEUE={"DECLARED_QUEUES": ["region-*"]})
 @pytest.mark.parametrize("queue", ["default", "declared", "region-eu"])
-@pytest.mark.parametrize("tenant", ["", "acme"])
+@pytest.mark.parametrize("tenant", [None, "acme"])
 def test_queue_that_is_declared_may_be_made_at_its_first_use(queue: str, tenant: str) -> None:
     make_routing("tests.*", queue, tenant=tenant)
 
@@ -214,9 +239,13 @@ def test_only_the_queue_is_tuned() -> None:
         tune_routing(0, queue="default")
 
 
-@pytest.mark.parametrize("values", [{"pattern": ""}, {"queue": ""}, {"pattern": "taken"}])
+@pytest.mark.parametrize(
+    "values",
+    [{"pattern": ""}, {"queue": ""}, {"pattern": "taken"}, {"pattern": "no", "tenant": ""}],
+)
 def test_database_refuses_rows_without_names_and_two_of_a_pattern(values: dict[str, str]) -> None:
     route("taken", "default")
+    route("no", "default", tenant="")
 
     with pytest.raises(IntegrityError), transaction.atomic():
         Routing.objects.create(**{"pattern": "x", "queue": "default", **values})

@@ -19,7 +19,7 @@ from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.models import Change, Job
 from django_tenantqueue.status.conditions import Look, problems
 from tests.admin.conftest import text_of, url_of
-from tests.admin.forms import form_values
+from tests.admin.forms import form_values, inputs_of
 from tests.factories import made_changes, make_queue
 from tests.sample_tasks import keeps_all_secret, takes_any
 from tests.testapp.tasks import echo, noop
@@ -29,6 +29,7 @@ LIST = "/admin/tenantqueue_schedules/schedule/"
 ADD = "/admin/tenantqueue_schedules/schedule/add/"
 HOSTILE = "<script>alert(1)</script>"
 CHOICES = {"kind": "cron", "catch_up": "skip", "overlap": "allow"}
+EVERY = {"tenant_choice": "every"}
 
 
 @task
@@ -46,6 +47,7 @@ def add(client: Client, **values: str) -> Any:
     """Post the form of a new schedule."""
     data = {
         **CHOICES,
+        **inputs_of(""),
         "name": "nightly",
         "task": noop.name,
         "expression": "0 3 * * *",
@@ -65,13 +67,13 @@ def edit(client: Client, row: Schedule, **values: str) -> Any:
     shown = {name: field.value() for name, field in ((n, form[n]) for n in form.fields)}
     data = {name: "" if value is None or value is False else value for name, value in shown.items()}
     data = {name: "on" if value is True else value for name, value in data.items()}
-    if not data.get("all_tenants"):
-        data.pop("all_tenants", None)
     initial = {
         form.add_initial_prefix(name): data.get(name, "")
         for name in form.fields
         if form.fields[name].show_hidden_initial
     }
+    if "tenant" in data:
+        data |= inputs_of(row.tenant)
     posted = {**data, **initial, **values, "_save": "Save"}
     posted = {name: value for name, value in posted.items() if value is not None}
     return client.post(url_of("schedule", "change", row.pk), posted, follow=True)
@@ -106,8 +108,9 @@ def test_schedule_is_added_and_runs(admin_client: Client) -> None:
         ({"task": "os:system", "args": '["true"]'}, "may not be run"),
         ({"jitter_seconds": "-1"}, "greater than or equal to 0"),
         ({"priority": "99999"}, "less than or equal to"),
-        ({"all_tenants": "on", "tenant": "acme"}, "Leave the tenant empty"),
-        ({"all_tenants": "on", "overlap": "skip"}, "looks at no former run"),
+        ({**EVERY, "tenant": "acme"}, "Remove the name, or choose one tenant."),
+        ({"tenant_choice": "one"}, "Give the name of the tenant, or choose"),
+        ({**EVERY, "overlap": "skip"}, "looks at no former run"),
         ({"starts_at": "2030-01-02T00:00", "ends_at": "2030-01-01T00:00"}, "before it starts"),
         ({"args": '[{"__tenantqueue__": "model"}]'}, "'model'} cannot be entered"),
         (

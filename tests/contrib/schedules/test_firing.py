@@ -341,7 +341,7 @@ def test_each_tenant_of_a_queue_gets_a_job_once(monkeypatch: pytest.MonkeyPatch)
         make_queue(f"tenant-{number}", "reports", max_waiting=0 if number == 3 else None)
     make_queue("other", "default")
     make_queue("gone", "reports", retired=True)
-    row = scheduled(all_tenants=True, queue="reports", task=echo.name, args=[Placeholder("tenant")])
+    row = scheduled(tenant=None, queue="reports", task=echo.name, args=[Placeholder("tenant")])
 
     fire(NOON)
 
@@ -379,8 +379,7 @@ def test_look_costs_one_statement_when_nothing_is_due() -> None:
         {"overlap": "maybe"},
         {"source": "elsewhere"},
         {"jitter_seconds": -1},
-        {"all_tenants": True, "tenant": "acme"},
-        {"all_tenants": True, "overlap": "skip"},
+        {"tenant": None, "overlap": "skip"},
         {"starts_at": NOON, "ends_at": NOON - MINUTE},
         {"tick_at": None},
         {"name": "schedule-1"},

@@ -65,8 +65,8 @@ def test_schedule_is_due_at_its_next_tick_when_it_is_made(
         ("0 3 * * *", {"jitter_seconds": -1}),
         ("0 3 * * *", {"priority": 40_000}),
         ("0 3 * * *", {"catch_up": "maybe"}),
-        ("0 3 * * *", {"all_tenants": True, "tenant": "acme"}),
-        ("0 3 * * *", {"all_tenants": True, "overlap": "skip"}),
+        ("0 3 * * *", {"all_tenants": True}),
+        ("0 3 * * *", {"tenant": None, "overlap": "skip"}),
         ("0 3 * * *", {"starts_at": FAR, "ends_at": FAR - timedelta(days=1)}),
         ("0 3 * * *", {"colour": "red"}),
         (datetime(2030, 1, 1), {}),  # noqa: DTZ001 - naive

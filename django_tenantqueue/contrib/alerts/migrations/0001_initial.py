@@ -55,9 +55,9 @@ class Migration(PostgresMigration):
                     "tenant",
                     models.CharField(
                         blank=True,
-                        default="",
-                        help_text="Empty: all.",
+                        default=None,
                         max_length=200,
+                        null=True,
                         verbose_name="tenant",
                     ),
                 ),
@@ -229,7 +229,9 @@ class Migration(PostgresMigration):
                 ],
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("tenant", "name"), name="tenantqueue_alertrule_unique"
+                        fields=("tenant", "name"),
+                        name="tenantqueue_alertrule_unique",
+                        nulls_distinct=False,
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("webhook_format__in", ("json", "slack"))),
@@ -273,7 +275,7 @@ class Migration(PostgresMigration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("tenant", models.TextField(default="", editable=False)),
+                ("tenant", models.TextField(default=None, editable=False, null=True)),
                 ("key", models.TextField(editable=False)),
                 ("label", models.TextField(verbose_name="object")),
                 ("text", models.TextField(verbose_name="what is wrong")),

@@ -37,18 +37,10 @@ class Migration(PostgresMigration):
                     models.CharField(
                         blank=True,
                         default="",
-                        help_text="Empty: no tenant.",
+                        help_text="Every tenant: each request names the tenant that it is about.",
                         max_length=200,
+                        null=True,
                         verbose_name="tenant",
-                    ),
-                ),
-                (
-                    "all_tenants",
-                    models.BooleanField(
-                        db_default=False,
-                        default=False,
-                        help_text="Each request names the tenant that it is about.",
-                        verbose_name="all tenants",
                     ),
                 ),
                 ("scopes", models.CharField(max_length=100, verbose_name="scopes")),
@@ -140,10 +132,7 @@ class Migration(PostgresMigration):
                         condition=models.Q(("revoked_at__isnull", True)),
                         fields=("tenant", "name"),
                         name="tenantqueue_apitoken_unique",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("all_tenants", False), ("tenant", ""), _connector="OR"),
-                        name="tenantqueue_apitoken_tenant",
+                        nulls_distinct=False,
                     ),
                     models.CheckConstraint(
                         condition=models.Q(

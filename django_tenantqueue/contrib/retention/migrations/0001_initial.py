@@ -26,9 +26,9 @@ class Migration(PostgresMigration):
                     "tenant",
                     models.CharField(
                         blank=True,
-                        default="",
-                        help_text="Empty: every tenant.",
+                        default=None,
                         max_length=200,
+                        null=True,
                         verbose_name="tenant",
                     ),
                 ),
@@ -125,7 +125,9 @@ class Migration(PostgresMigration):
                 "ordering": ("tenant", "task", "state"),
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("tenant", "task", "state"), name="tenantqueue_retentionrule_unique"
+                        fields=("tenant", "task", "state"),
+                        name="tenantqueue_retentionrule_unique",
+                        nulls_distinct=False,
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("state__in", ("", "cancelled", "error", "success"))),

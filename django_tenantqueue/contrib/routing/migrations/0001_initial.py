@@ -25,9 +25,9 @@ class Migration(PostgresMigration):
                     "tenant",
                     models.CharField(
                         blank=True,
-                        default="",
-                        help_text="Empty: every tenant.",
+                        default=None,
                         max_length=200,
+                        null=True,
                         verbose_name="tenant",
                     ),
                 ),
@@ -63,7 +63,9 @@ class Migration(PostgresMigration):
                 "ordering": ("tenant", "pattern"),
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("tenant", "pattern"), name="tenantqueue_routing_unique"
+                        fields=("tenant", "pattern"),
+                        name="tenantqueue_routing_unique",
+                        nulls_distinct=False,
                     ),
                     models.CheckConstraint(
                         condition=models.Q(

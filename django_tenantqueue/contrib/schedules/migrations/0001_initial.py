@@ -28,18 +28,10 @@ class Migration(PostgresMigration):
                     models.CharField(
                         blank=True,
                         default="",
-                        help_text="Empty: none.",
+                        help_text="Every tenant: one job for each tenant that has a queue of this name.",
                         max_length=200,
+                        null=True,
                         verbose_name="tenant",
-                    ),
-                ),
-                (
-                    "all_tenants",
-                    models.BooleanField(
-                        db_default=False,
-                        default=False,
-                        help_text="One job for each tenant that has a queue of this name.",
-                        verbose_name="all tenants",
                     ),
                 ),
                 (
@@ -250,7 +242,9 @@ class Migration(PostgresMigration):
                 ],
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("tenant", "name"), name="tenantqueue_schedule_unique"
+                        fields=("tenant", "name"),
+                        name="tenantqueue_schedule_unique",
+                        nulls_distinct=False,
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("kind__in", ("cron", "interval", "once"))),
@@ -276,11 +270,9 @@ class Migration(PostgresMigration):
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
-                            ("all_tenants", False),
-                            models.Q(("overlap", "allow"), ("tenant", "")),
-                            _connector="OR",
+                            ("tenant__isnull", False), ("overlap", "allow"), _connector="OR"
                         ),
-                        name="tenantqueue_schedule_all_tenants",
+                        name="tenantqueue_schedule_every_tenant",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(

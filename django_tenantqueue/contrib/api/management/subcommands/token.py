@@ -63,8 +63,7 @@ class CreateToken(Subcommand):
             raise CommandError("give either --tenant or --all-tenants", returncode=2)
         token, secret = make_token(
             options["token_name"],
-            tenant=options["tenant"] or "",
-            all_tenants=options["all_tenants"],
+            tenant=options["tenant"],
             scopes=options["scope"] or (ApiToken.Scope.READ, ApiToken.Scope.SUBMIT),
             expires_at=None if days is None else timezone.now() + timedelta(days=days),
             requests_per_minute=options["per_minute"],

@@ -15,6 +15,7 @@ from ...models import Routing
 
 COLUMNS = ("id", "tenant", "pattern", "queue")
 """What JSON tells of each routing."""
+TENANT = "of this tenant; '' for jobs without a tenant; the default is every tenant"
 PATTERN = "the name of a task or a category; * stands for any text"
 
 
@@ -27,7 +28,8 @@ class RoutingSubcommand(Subcommand):
             self.print_json({"routings": found})
             return
         for row in rows:
-            self.stdout.write(f"{row.tenant or '(every tenant)'}  {row.pattern} → {row.queue}")
+            whose = "(every tenant)" if row.tenant is None else row.tenant or "(no tenant)"
+            self.stdout.write(f"{whose}  {row.pattern} → {row.queue}")
 
 
 class ListRoutings(RoutingSubcommand):
@@ -37,14 +39,19 @@ class ListRoutings(RoutingSubcommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
-        parser.add_argument("--tenant", help="only those of this tenant")
+        parser.add_argument(
+            "--tenant", help="only those of this tenant; '' for jobs without a tenant"
+        )
         self.add_format(parser)
         self.add_database(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print a line for each routing."""
         using = jobs_database(options["database"])
-        self._print(services.list_routings(tenant=options["tenant"], using=using), options)
+        rows = Routing.objects.using(using)
+        if options["tenant"] is not None:
+            rows = rows.filter(tenant=options["tenant"])
+        self._print(list(rows), options)
 
 
 class SetRouting(RoutingSubcommand):
@@ -57,13 +64,13 @@ class SetRouting(RoutingSubcommand):
         add = parser.add_argument
         add("pattern", metavar="PATTERN", help=PATTERN)
         add("routed_to", metavar="QUEUE", help="the queue of new jobs of that name")
-        add("--tenant", help="of this tenant; the default is every tenant")
+        add("--tenant", help=TENANT)
         self.add_format(parser)
         self.add_database(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Set it."""
-        using, tenant = jobs_database(options["database"]), options["tenant"] or ""
+        using, tenant = jobs_database(options["database"]), options["tenant"]
         pattern, queue = options["pattern"], options["routed_to"]
         row = services.make_routing(pattern, queue, tenant=tenant, using=using)
         self._print([row], options)
@@ -78,14 +85,15 @@ class RemoveRouting(Subcommand):
         """Declare the arguments and options."""
         add = parser.add_argument
         add("pattern", metavar="PATTERN", help=PATTERN)
-        add("--tenant", help="of this tenant; the default is every tenant")
+        add("--tenant", help=TENANT)
         self.add_database(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Remove it, and say so."""
         using, tenant = jobs_database(options["database"]), options["tenant"]
         pattern = options["pattern"]
-        rows = Routing.objects.using(using).filter(tenant=tenant or "", pattern=pattern)
+        rows = Routing.objects.using(using).filter(tenant=tenant, pattern=pattern)
         if not services.delete_routings(rows, using=using):
-            raise CommandError(f"there is no routing of {pattern!r} for tenant {tenant!r}")
+            whose = "every tenant" if tenant is None else f"tenant {tenant!r}"
+            raise CommandError(f"there is no routing of {pattern!r} for {whose}")
         self.stdout.write(f"the routing of {pattern!r} was removed")
