@@ -55,7 +55,7 @@ if instead := os.environ["BENCHMARK_INSERT"]:
         if instead == "plain":
             with connection.cursor() as cursor:
                 cursor.execute(statement.decode(), values)
-        return Job(id=next(ids), state="created")
+        return Job(id=next(ids), state="ready")
 
     enqueue.enqueue = other_insert
 

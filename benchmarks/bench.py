@@ -245,7 +245,7 @@ class Bench:
 
     def _left(self) -> tuple[int | None, int | None]:
         row = self.db.execute(
-            "SELECT (SELECT id FROM tenantqueue_job_hot WHERE state = 'created' "
+            "SELECT (SELECT id FROM tenantqueue_job_hot WHERE state = 'ready' "
             "ORDER BY lane, queue_id, priority, id LIMIT 1), "
             "(SELECT queue_id FROM tenantqueue_job_hot "
             "WHERE state IN ('queued', 'running') LIMIT 1)"

@@ -32,7 +32,7 @@ class Feeder:
         Ids of one queue and priority leave in their order, so the first tells how many wait.
         """
         first = self._bench.value(
-            "SELECT coalesce((SELECT id FROM tenantqueue_job_hot WHERE state = 'created' "
+            "SELECT coalesce((SELECT id FROM tenantqueue_job_hot WHERE state = 'ready' "
             "AND lane = %s AND queue_id = %s ORDER BY priority, id LIMIT 1), %s)",
             *(PRIORITY, self._queue_id, self._next_id),
         )
@@ -55,8 +55,8 @@ def measure_window(
 
     Raises Incorrect unless all jobs that were put in are there afterwards, in a good state.
     """
-    first_id = bench.value("SELECT min(id) FROM tenantqueue_job_hot WHERE state = 'created'")
-    held = bench.value("SELECT count(*) FROM tenantqueue_job_hot WHERE state <> 'created'")
+    first_id = bench.value("SELECT min(id) FROM tenantqueue_job_hot WHERE state = 'ready'")
+    held = bench.value("SELECT count(*) FROM tenantqueue_job_hot WHERE state <> 'ready'")
     feed = (lambda: None) if feeder is None else feeder.feed
     bench.settle()
     with bench.workers() as workers:
@@ -119,10 +119,10 @@ def _check(bench: Bench, first_id: int, held: int, expected: int) -> None:
             [first_id],
         ).fetchall()
     )
-    whole = left.get("created", 0) + ended.get("success", 0)
+    whole = left.get("ready", 0) + ended.get("success", 0)
     if (
         whole != expected
         or set(ended) - {"success"}
-        or sum(left.values()) - left.get("created", 0) != held
+        or sum(left.values()) - left.get("ready", 0) != held
     ):
         raise Incorrect(f"{expected} jobs were put in; left are {left}, ended have {ended}")

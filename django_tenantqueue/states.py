@@ -13,7 +13,7 @@ class State(TextChoices):
 
     SCHEDULED = "scheduled", _("scheduled")
     HELD = "held", _("held")
-    CREATED = "created", _("ready")
+    READY = "ready", _("ready")
     QUEUED = "queued", _("queued")
     RUNNING = "running", _("running")
     SUCCESS = "success", _("success")
@@ -32,8 +32,8 @@ ELSEWHERE = {
     "failed": State.ERROR,
     "failure": State.ERROR,
     "finished": State.SUCCESS,
-    "pending": State.CREATED,
-    "ready": State.CREATED,
+    "pending": State.READY,
+    "ready": State.READY,
     "retryable": State.SCHEDULED,
     "started": State.RUNNING,
     "succeeded": State.SUCCESS,
@@ -49,18 +49,18 @@ def state_meant(text: str) -> str:
 
 
 FINAL = frozenset({State.SUCCESS, State.ERROR, State.CANCELLED})
-WAITING = frozenset({State.SCHEDULED, State.HELD, State.CREATED})
+WAITING = frozenset({State.SCHEDULED, State.HELD, State.READY})
 ACTIVE = frozenset({State.QUEUED, State.RUNNING})
 UNFINISHED = WAITING | ACTIVE
 
 TRANSITIONS: dict[State, frozenset[State]] = {
-    State.SCHEDULED: frozenset({State.CREATED, State.HELD, State.CANCELLED}),
-    State.HELD: frozenset({State.CREATED, State.SCHEDULED, State.CANCELLED}),
-    State.CREATED: frozenset({State.QUEUED, State.SCHEDULED, State.HELD, State.CANCELLED}),
+    State.SCHEDULED: frozenset({State.READY, State.HELD, State.CANCELLED}),
+    State.HELD: frozenset({State.READY, State.SCHEDULED, State.CANCELLED}),
+    State.READY: frozenset({State.QUEUED, State.SCHEDULED, State.HELD, State.CANCELLED}),
     State.QUEUED: frozenset(
         {
             State.RUNNING,
-            State.CREATED,
+            State.READY,
             State.SCHEDULED,
             State.HELD,
             State.SUCCESS,
@@ -69,11 +69,11 @@ TRANSITIONS: dict[State, frozenset[State]] = {
         }
     ),
     State.RUNNING: frozenset(
-        {State.CREATED, State.SCHEDULED, State.SUCCESS, State.ERROR, State.CANCELLED}
+        {State.READY, State.SCHEDULED, State.SUCCESS, State.ERROR, State.CANCELLED}
     ),
     State.SUCCESS: frozenset(),
-    State.ERROR: frozenset({State.CREATED, State.HELD}),
-    State.CANCELLED: frozenset({State.CREATED, State.HELD}),
+    State.ERROR: frozenset({State.READY, State.HELD}),
+    State.CANCELLED: frozenset({State.READY, State.HELD}),
 }
 """What may follow what. Out of a final state only an operator's retry leads."""
 

@@ -72,7 +72,7 @@ def make_jobs(
     queue: TenantQueue | int,
     count: int,
     *,
-    state: str = State.CREATED,
+    state: str = State.READY,
     priority: int = 240,
     lane: int | None = None,
     worker_id: int = 9_999_999,

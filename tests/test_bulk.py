@@ -84,7 +84,7 @@ def test_retry_takes_all_batches_and_leaves_one_entry() -> None:
     assert (job.state, job.result) == (State.SUCCESS, {"changed": 33, "left": {}})
     assert (job.progress_done, job.progress_total) == (33, 33)
     assert job.progress_message == "33 jobs changed."
-    assert set(states_of(failed + cancelled).values()) == {State.CREATED}
+    assert set(states_of(failed + cancelled).values()) == {State.READY}
     assert set(states_of(succeeded).values()) == {State.SUCCESS}
     change = Change.objects.get()
     assert (change.actor, change.source, change.action) == ("anna", "admin", "retry")
@@ -119,7 +119,7 @@ def test_run_now_makes_scheduled_jobs_ready() -> None:
 
     assert job.result == {"changed": 15, "left": {"waits_for_no_time": 2}}
     assert job.progress_message.startswith("15 jobs changed. 2 left: they wait for something else")
-    assert set(states_of(scheduled).values()) == {State.CREATED}
+    assert set(states_of(scheduled).values()) == {State.READY}
     assert set(states_of(held).values()) == {State.HELD}
     assert Change.objects.get().after == {"waits_for_no_time": 2}
 
@@ -229,7 +229,7 @@ def test_only_jobs_that_match_every_filter_change() -> None:
     job = do("retry", state="error", tenant="acme", queue="default", name="reports.make")
 
     assert job.result == {"changed": 12, "left": {}}
-    assert set(states_of(wanted).values()) == {State.CREATED}
+    assert set(states_of(wanted).values()) == {State.READY}
     assert states_of(others) == before
     change = Change.objects.get()
     assert change.tenant == "acme"
@@ -242,7 +242,7 @@ def test_a_search_for_a_number_is_one_job() -> None:
     first, second = make_jobs(queue, 2, state=State.ERROR)
 
     assert do("retry", q=f"#{first}").result == {"changed": 1, "left": {}}
-    assert states_of([first, second]) == {first: State.CREATED, second: State.ERROR}
+    assert states_of([first, second]) == {first: State.READY, second: State.ERROR}
 
 
 def test_jobs_that_are_created_after_the_start_do_not_match() -> None:
@@ -254,7 +254,7 @@ def test_jobs_that_are_created_after_the_start_do_not_match() -> None:
     job = run_bulk()
 
     assert job.result == {"changed": 12, "left": {}}
-    assert set(states_of(before).values()) == {State.CREATED}
+    assert set(states_of(before).values()) == {State.READY}
     assert set(states_of(after).values()) == {State.ERROR}
 
 
@@ -290,7 +290,7 @@ def test_jobs_that_are_moved_between_reading_and_acting_are_left(
     job = do("cancel", tenant="acme", queue="default")
 
     assert job.result == {"changed": 2, "left": {"changed_meanwhile": 1}}
-    assert states_of(ids[:1]) == {ids[0]: State.CREATED}
+    assert states_of(ids[:1]) == {ids[0]: State.READY}
 
 
 def test_a_batch_is_not_done_twice_when_the_next_run_takes_over(
@@ -346,7 +346,7 @@ def test_a_cancelled_action_says_how_far_it_was_and_a_retry_goes_on(
     said = "Stopped. 10 jobs changed. A retry goes on from here."
     assert job.last_error["message"] == said
     assert Change.objects.get().object_count == BATCH
-    assert list(states_of(ids).values()).count(State.CREATED) == BATCH
+    assert list(states_of(ids).values()).count(State.READY) == BATCH
 
     control.retry([job.pk], recorded=False)
     assert run_bulk().result == {"changed": 25, "left": {}}
@@ -366,7 +366,7 @@ def test_a_run_whose_job_was_taken_over_changes_nothing_more(
     bulk.start("retry", {"state": "error"})
     run_pending()
 
-    assert list(states_of(ids).values()).count(State.CREATED) == BATCH
+    assert list(states_of(ids).values()).count(State.READY) == BATCH
     assert Change.objects.get().object_count == BATCH
 
 
@@ -377,7 +377,7 @@ def test_action_is_done_at_once_in_eager_mode(settings: Any) -> None:
     job = bulk.start("retry", {"state": "error"})
 
     assert (job.state, job.result) == (State.SUCCESS, {"changed": 12, "left": {}})
-    assert set(states_of(ids).values()) == {State.CREATED}
+    assert set(states_of(ids).values()) == {State.READY}
     assert Change.objects.get().object_count == 12
 
 
@@ -431,7 +431,7 @@ def test_only_what_the_user_may_see_is_changed() -> None:
 
     assert job.queue.tenant == "acme"
     assert job.result == {"changed": 12, "left": {}}
-    assert set(states_of(mine).values()) == {State.CREATED}
+    assert set(states_of(mine).values()) == {State.READY}
     assert set(states_of(theirs).values()) == {State.ERROR}
 
 

@@ -114,7 +114,7 @@ ONE = ("row", "id", "slice")
 @pytest.mark.parametrize(
     ("verb", "state"),
     [
-        (control.cancel, "created"),
+        (control.cancel, "ready"),
         (control.retry, "error"),
         (control.run_now, "scheduled"),
         (control.delete, "success"),
@@ -226,7 +226,7 @@ def test_cancel_says_what_ends_at_once_and_what_later() -> None:
 def test_retry_says_why_jobs_are_refused() -> None:
     queue = make_queue()
     failed, going, succeeded = (
-        make_job(queue, state=state) for state in ("error", "created", "success")
+        make_job(queue, state=state) for state in ("error", "ready", "success")
     )
 
     result = control.retry([failed, going, succeeded])
@@ -629,7 +629,7 @@ def test_rows_have_the_common_verbs() -> None:
 
     assert job.tune(priority=Priority.ADMIN_HIGH).changed == [job.pk]
     assert job.cancel().changed == [job.pk]
-    assert job.state == "created"  # it is not refreshed
+    assert job.state == "ready"  # it is not refreshed
     assert job.retry().changed == [job.pk]
     assert job.run_now().unchanged == [job.pk]
     assert queue.pause().changed == [queue.pk]

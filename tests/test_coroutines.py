@@ -202,7 +202,7 @@ def test_lists_and_links_work_in_a_coroutine():
         )
 
     count, state, url = async_to_sync(follow)()
-    assert (count, state) == (1, "created")
+    assert (count, state) == (1, "ready")
     assert url.startswith("/")
 
 

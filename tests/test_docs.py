@@ -458,7 +458,7 @@ def test_every_key_of_the_status_is_documented() -> None:
     (example,) = (
         json.loads(code) for kind, code in snippets(DOCS / "reference/status.md") if kind == "json"
     )
-    status = describe_job(Job(pk=1, state="created"))
+    status = describe_job(Job(pk=1, state="ready"))
     assert list(example) == list(status)
     assert list(example["progress"]) == list(status["progress"])
 

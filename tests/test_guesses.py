@@ -14,7 +14,7 @@ NEEDS = "schedules"
 
 @pytest.mark.parametrize(
     ("guess", "meant"),
-    [("failed", "error"), ("SUCCEEDED", "success"), ("pending", "created"), ("ready", "created")],
+    [("failed", "error"), ("SUCCEEDED", "success"), ("pending", "ready"), ("ready", "ready")],
 )
 def test_state_that_does_not_exist_is_not_looked_for(guess: str, meant: str) -> None:
     with pytest.raises(InvalidOption, match=f"no such state, use '{meant}': the states are sch"):
@@ -36,8 +36,8 @@ def test_states_are_found_as_members_texts_and_attributes_of_the_model() -> None
     job = add.using(tenant="acme").delay(1, 2)
 
     assert Job.State is State
-    assert Job.objects.filter(state=Job.State.CREATED).get().pk == job.pk
-    assert Job.objects.filter(state="created", state__in=["created", "error"]).count() == 1
+    assert Job.objects.filter(state=Job.State.READY).get().pk == job.pk
+    assert Job.objects.filter(state="ready", state__in=["ready", "error"]).count() == 1
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ class ModelJob:
     queue: int
     priority: int
     max_attempts: int
-    state: str = "created"
+    state: str = "ready"
     attempt: int = 0
     claim_seq: int = 0
     worker: int | None = None
@@ -103,7 +103,7 @@ class Machine(RuleBasedStateMachine):
         best: dict[int, int] = {}
         for job in self.jobs.values():
             queue = self.queues[job.queue]
-            if job.state == "created" and not queue.paused and self.taken(job.queue) < queue.slots:
+            if job.state == "ready" and not queue.paused and self.taken(job.queue) < queue.slots:
                 best[job.queue] = min(job.priority, best.get(job.queue, job.priority))
         return [(lane, queue) for queue, lane in best.items()]
 
@@ -139,7 +139,7 @@ class Machine(RuleBasedStateMachine):
         ready = [
             (other.priority, job_id)
             for job_id, other in self.jobs.items()
-            if other.queue == job.queue and other.state == "created"
+            if other.queue == job.queue and other.state == "ready"
         ]
         assert min(ready) == (job.priority, claimed.id)
         assert not queue.paused
@@ -173,7 +173,7 @@ class Machine(RuleBasedStateMachine):
         )
         assert answer.rescheduled == (set() if job.asked else {job_id})
         if not job.asked:
-            job.state = "scheduled" if delay else "created"
+            job.state = "scheduled" if delay else "ready"
 
     @precondition(lambda self: self.has(*ACTIVE))
     @rule(data=st.data())
@@ -183,7 +183,7 @@ class Machine(RuleBasedStateMachine):
         returned = finish_queries.return_jobs(connection.connection, job.worker or 0, [claim])
         assert returned == (set() if job.asked else {job_id})
         if not job.asked:
-            job.state = "created"
+            job.state = "ready"
             job.attempt -= 1
 
     @precondition(lambda self: self.has(*ACTIVE))
@@ -217,7 +217,7 @@ class Machine(RuleBasedStateMachine):
         cancelled, asked = control.cancel(ids)
         for job_id in set(ids):
             job = self.jobs[job_id]
-            assert (job_id in cancelled) == (job.state in ("created", "scheduled"))
+            assert (job_id in cancelled) == (job.state in ("ready", "scheduled"))
             assert (job_id in asked) == (job.state in ACTIVE)
             job.asked = job.asked or job_id in asked
             if job_id in cancelled:
@@ -233,7 +233,7 @@ class Machine(RuleBasedStateMachine):
             job = self.jobs[job_id]
             assert (job_id in retried) == (job.state in ("error", "cancelled"))
             if job_id in retried:
-                job.state, job.attempt, job.asked = "created", 0, False
+                job.state, job.attempt, job.asked = "ready", 0, False
 
     @precondition(lambda self: self.has("scheduled"))
     @rule()
@@ -241,7 +241,7 @@ class Machine(RuleBasedStateMachine):
         promote_jobs("default", most=1000, now=timezone.now() + timedelta(days=1))
         for job in self.jobs.values():
             if job.state == "scheduled":
-                job.state = "created"
+                job.state = "ready"
 
     @precondition(lambda self: bool(self.jobs))
     @rule(data=st.data(), priority=st.sampled_from(PRIORITIES))
@@ -250,7 +250,7 @@ class Machine(RuleBasedStateMachine):
         job_id = data.draw(st.sampled_from(sorted(self.jobs)))
         job = self.jobs[job_id]
         changed = control.change_priority([job_id], priority)
-        assert bool(changed) == (job.state in ("created", "scheduled"))
+        assert bool(changed) == (job.state in ("ready", "scheduled"))
         if changed:
             job.priority = priority
 

@@ -80,7 +80,7 @@ def test_job_is_returned_with_its_columns_when_it_is_enqueued(django_assert_num_
 
     with django_assert_num_queries(0):
         assert job.pk == job.id
-        assert job.state == "created"
+        assert job.state == "ready"
         assert job.name == "tests.testapp.tasks.add"
         assert job.priority == Priority.USER
         assert job.max_attempts == 5
@@ -295,7 +295,7 @@ def test_job_runs_at_its_time_when_it_is_enqueued_for_later():
     later = noop.using(run_at=timedelta(hours=1)).delay()
     past = noop.using(run_at=timezone.now() - timedelta(hours=1)).delay()
 
-    assert (later.state, past.state) == ("scheduled", "created")
+    assert (later.state, past.state) == ("scheduled", "ready")
     assert [job.pk for job in run_pending()] == [past.pk]
     assert [job.pk for job in run_pending(scheduled=True)] == [later.pk]
 

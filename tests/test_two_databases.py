@@ -109,7 +109,7 @@ def nothing_in_default() -> Iterator[None]:
 @pytest.mark.usefixtures("jobs")
 def test_every_read_is_of_the_jobs_database_without_a_router():
     job = add.using(tenant="acme", session="s", limit_user="7").delay(1, 2)
-    assert (job.refresh().state, len(enqueued_jobs(add))) == ("created", 1)
+    assert (job.refresh().state, len(enqueued_jobs(add))) == ("ready", 1)
     assert list(Session(kind="serial", gate_key=job.session_key).jobs()) == [job]
     monitor = ConcurrentJobMonitor.objects.start(
         "three", [echo.call(n) for n in range(3)], parallel=2, on_end=tell_monitor.call()

@@ -106,7 +106,7 @@ def test_setting_of_seconds_may_be_a_timedelta():
 
 
 def test_wait_takes_a_timedelta(transactional_db):
-    with pytest.raises(WaitTimeout, match=r"still created after 0\.01 s"):
+    with pytest.raises(WaitTimeout, match=r"still ready after 0\.01 s"):
         make_job().wait(timedelta(milliseconds=10))
 
 

@@ -169,6 +169,6 @@ def _batches(bench: Bench) -> Sample:
 
 
 def _check(bench: Bench, jobs: int) -> None:
-    stored = bench.value("SELECT count(*) FROM tenantqueue_job_hot WHERE state = 'created'")
+    stored = bench.value("SELECT count(*) FROM tenantqueue_job_hot WHERE state = 'ready'")
     if stored != jobs:
         raise Incorrect(f"{jobs} jobs were submitted, {stored} are stored")

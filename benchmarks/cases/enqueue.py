@@ -78,7 +78,7 @@ def _bulk(bench: Bench, rows: int) -> Sample:
     ids = task.enqueue_many([()] * rows)
     seconds = time.perf_counter() - began
     cost = meter.read()
-    stored = bench.value("SELECT count(*) FROM tenantqueue_job_hot WHERE state = 'created'")
+    stored = bench.value("SELECT count(*) FROM tenantqueue_job_hot WHERE state = 'ready'")
     if stored != rows + 1 or len(set(ids)) != rows:
         raise Incorrect(f"{rows + 1} jobs were put in, {stored} are stored")
     return Sample(rows / seconds, rows, cost)
@@ -189,5 +189,5 @@ def _check_same(
 
 def _check_count(bench: Bench, expected: int) -> None:
     states = bench.states()
-    if sum(states.values()) != expected or set(states) - {"created", "success"}:
+    if sum(states.values()) != expected or set(states) - {"ready", "success"}:
         raise Incorrect(f"{expected} jobs were put in; the rows say {states}")

@@ -63,5 +63,5 @@ def _check_states(bench: Bench, lines: list[LogLine], jobs: int) -> None:
     states = bench.states()
     if states.get("success") != len(lines) or sum(states.values()) != jobs:
         raise Incorrect(f"{jobs} jobs were put in and {len(lines)} ran; the rows say {states}")
-    if set(states) - {"success", "created"}:
+    if set(states) - {"success", "ready"}:
         raise Incorrect(f"the workers have stopped, and left jobs behind: {states}")

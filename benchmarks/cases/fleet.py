@@ -154,7 +154,7 @@ def measure(bench: Bench, place: Place, jobs: int, seconds: float) -> Sample:
     ).fetchone()
     assert row is not None
     ended, distinct, rows, succeeded, again, took = row
-    waiting = bench.value("SELECT count(*) FROM tenantqueue_job_hot WHERE state = 'created'")
+    waiting = bench.value("SELECT count(*) FROM tenantqueue_job_hot WHERE state = 'ready'")
     if not distinct == rows == succeeded == jobs - waiting:
         raise Incorrect(
             f"{jobs} jobs were put in; {rows} ended, {distinct} different ones, {succeeded} well, "

@@ -206,7 +206,7 @@ def _fill_rules(bench: Bench) -> None:
 
 def _pages(bench: Bench) -> dict[str, str | tuple[str, str]]:
     """Return the addresses of the pages by their titles."""
-    waiting = bench.value("SELECT max(id) FROM tenantqueue_job_hot WHERE state = 'created'")
+    waiting = bench.value("SELECT max(id) FROM tenantqueue_job_hot WHERE state = 'ready'")
     failed = bench.value(
         "SELECT id FROM tenantqueue_job_history WHERE state = 'error' ORDER BY id DESC LIMIT 1"
     )
@@ -226,7 +226,7 @@ def _pages(bench: Bench) -> dict[str, str | tuple[str, str]]:
         "a tenant queue": f"{ADMIN}tenantqueue/{queue}/change/",
         "jobs": f"{ADMIN}job/",
         "jobs that failed": f"{ADMIN}job/?state=error",
-        "ready jobs of a queue": f"{ADMIN}job/?queue_id={queue}&state=created",
+        "ready jobs of a queue": f"{ADMIN}job/?queue_id={queue}&state=ready",
         "jobs of a task": f"{ADMIN}job/?q={tasks.noop_async.name}",
         "question: retry all": (f"{ADMIN}job/?state=error", "retry_selected"),
         "question: cancel all": (f"{ADMIN}job/", "cancel_selected"),

@@ -28,7 +28,7 @@ class Peer(common.PgPeer):
     name = "tenantqueue"
     variants = {"": [], "p2": ["--processes", "2"]}
     table = "tenantqueue_job_hot"
-    todo_where = "state = 'created'"
+    todo_where = "state = 'ready'"
     done_table = "tenantqueue_job_history"
     done_where = "state = 'success'"
     done_sql = "select count(*) from tenantqueue_job_history where state = 'success'"

@@ -131,12 +131,12 @@ def counted_states(using: str, queue: TenantQueue | None) -> list[tuple[str | No
     if queue is not None:
         load = loads(using, [queue.pk]).get(queue.pk)
         if load is not None:
-            counts = {"active": load.running, State.CREATED.value: load.waiting}
+            counts = {"active": load.running, State.READY.value: load.waiting}
     else:
         found = count_jobs(using, most=COUNTED_TO)
         counts = {
             "active": found.running,
-            State.CREATED.value: found.ready,
+            State.READY.value: found.ready,
             State.SCHEDULED.value: found.scheduled,
             State.HELD.value: sum(getattr(found.held, gate) for gate in ORDER),
         }

@@ -55,7 +55,7 @@ _STOP = Button("_cancel", _("Ask to stop"), _("The task stops where it looks, or
 ACTIONS_OF: dict[State, tuple[Button, ...]] = {
     State.SCHEDULED: (_RUN_NOW, _CANCEL),
     State.HELD: (_CANCEL,),
-    State.CREATED: (_CANCEL,),
+    State.READY: (_CANCEL,),
     State.QUEUED: (_STOP,),
     State.RUNNING: (_STOP,),
     State.SUCCESS: (),

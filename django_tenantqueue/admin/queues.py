@@ -218,7 +218,7 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
             gettext("It takes no new jobs: max waiting is reached") if full else "",
             jobs_link(
                 queue,
-                "created",
+                "ready",
                 text if queue.max_waiting is None else f"{text} / {queue.max_waiting:,}",
             ),
             ""

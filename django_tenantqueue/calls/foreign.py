@@ -79,7 +79,7 @@ JOB = {
     "is_failed": "job.refresh().state == State.ERROR",
     "is_final": _FINAL,
     "is_finished": _FINAL,
-    "is_queued": "job.refresh().state == State.CREATED",
+    "is_queued": "job.refresh().state == State.READY",
     "is_started": "job.refresh().state == State.RUNNING",
     "join": _WAIT,
     "kwargs": 'job.args["kwargs"]',

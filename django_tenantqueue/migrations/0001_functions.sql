@@ -69,7 +69,7 @@ BEGIN
             WHEN next.value ->> 'held_by' = 'session' THEN 'held'
             WHEN moment.at > clock_timestamp() THEN 'scheduled'
             WHEN next.value ->> 'held_by' IS NOT NULL THEN 'held'
-            ELSE 'created'
+            ELSE 'ready'
         END AS state
         OFFSET 0
     ) first

@@ -1078,7 +1078,7 @@ class Migration(PostgresMigration):
                                 choices=[
                                     ("scheduled", "scheduled"),
                                     ("held", "held"),
-                                    ("created", "ready"),
+                                    ("ready", "ready"),
                                     ("queued", "queued"),
                                     ("running", "running"),
                                     ("success", "success"),

@@ -2,7 +2,7 @@
 
 -- What is ready, in the order in which it is handed out. Serves the claim.
 CREATE INDEX tenantqueue_job_ready ON tenantqueue_job_hot (lane, queue_id, priority, id)
-    WHERE state = 'created';
+    WHERE state = 'ready';
 
 -- What holds a slot, and since when. Serves the count inside the claim, and rescue.
 CREATE INDEX tenantqueue_job_slots ON tenantqueue_job_hot (queue_id, queued_at)
@@ -15,7 +15,7 @@ CREATE INDEX tenantqueue_job_due ON tenantqueue_job_hot (run_at)
 -- What waits and is cancelled if it has not started by then. Serves expiry; jobs that never expire
 -- are not in it.
 CREATE INDEX tenantqueue_job_expiry ON tenantqueue_job_hot (expires_at)
-    WHERE expires_at IS NOT NULL AND state IN ('scheduled', 'held', 'created')
+    WHERE expires_at IS NOT NULL AND state IN ('scheduled', 'held', 'ready')
         AND (monitor_id IS NULL OR held_by IS NULL OR held_by NOT IN ('details', 'session'));
 
 -- Jobs with gates, two indexes for each kind of gate: the line before it, in the order in which it
@@ -38,12 +38,12 @@ CREATE INDEX tenantqueue_job_limit_user_line
     ON tenantqueue_job_hot (limit_user, priority, run_at, id) WHERE held_by = 'limit_user';
 CREATE INDEX tenantqueue_job_limit_user_inside ON tenantqueue_job_hot (limit_user)
     WHERE limit_user IS NOT NULL
-        AND (state IN ('created', 'queued', 'running') OR held_by = 'exclusive');
+        AND (state IN ('ready', 'queued', 'running') OR held_by = 'exclusive');
 CREATE INDEX tenantqueue_job_exclusive_line
     ON tenantqueue_job_hot (exclusive_key, priority, run_at, id) WHERE held_by = 'exclusive';
 CREATE INDEX tenantqueue_job_exclusive_inside ON tenantqueue_job_hot (exclusive_key)
     WHERE exclusive_key IS NOT NULL
-        AND state IN ('created', 'queued', 'running');
+        AND state IN ('ready', 'queued', 'running');
 CREATE INDEX tenantqueue_job_exclusive_reject ON tenantqueue_job_hot (exclusive_key)
     WHERE held_by = 'exclusive' AND unique_mode = 'while_executing_reject';
 
@@ -52,7 +52,7 @@ CREATE INDEX tenantqueue_job_exclusive_reject ON tenantqueue_job_hot (exclusive_
 CREATE INDEX tenantqueue_job_task_line
     ON tenantqueue_job_hot (name, lane, queue_id, priority, id) WHERE held_by = 'task';
 CREATE INDEX tenantqueue_job_task_inside ON tenantqueue_job_hot (name, queue_id)
-    WHERE task_at IS NOT NULL AND state IN ('created', 'queued', 'running');
+    WHERE task_at IS NOT NULL AND state IN ('ready', 'queued', 'running');
 
 -- Unfinished jobs of model instances, and jobs that name their creator. They serve the lists of
 -- customers. Other jobs are in neither.
@@ -64,7 +64,7 @@ CREATE INDEX tenantqueue_job_creator ON tenantqueue_job_hot (created_by, id)
 -- Jobs that wait after a failure. Jobs that have never failed are not in it.
 CREATE INDEX tenantqueue_job_errors
     ON tenantqueue_job_hot (left(name, 300), tenantqueue_error_class(errors), id)
-    WHERE errors IS NOT NULL AND state IN ('scheduled', 'held', 'created');
+    WHERE errors IS NOT NULL AND state IN ('scheduled', 'held', 'ready');
 
 -- What a gate holds, by queue and gate. Jobs that are not held are not in it.
 CREATE INDEX tenantqueue_job_held ON tenantqueue_job_hot (queue_id, held_by, run_at)

@@ -31,7 +31,7 @@ CREATE TABLE tenantqueue_job (
     is_async boolean NOT NULL DEFAULT false,
     session_skip boolean NOT NULL DEFAULT false,
     session_halt boolean NOT NULL DEFAULT false,
-    state varchar(10) NOT NULL DEFAULT 'created',
+    state varchar(10) NOT NULL DEFAULT 'ready',
     name text NOT NULL,
     source_type text NOT NULL,
     source_id text NOT NULL DEFAULT '',

@@ -44,7 +44,7 @@ class JobQuerySet(models.QuerySet["Job"]):
 
     def waiting(self) -> Self:
         """Jobs that are ready and wait for a slot."""
-        return self.filter(final=False, state=State.CREATED)
+        return self.filter(final=False, state=State.READY)
 
     def active(self) -> Self:
         """Jobs that hold a slot."""

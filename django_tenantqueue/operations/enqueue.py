@@ -105,7 +105,7 @@ def _enqueue(
         inserted = queries.insert_job(connection, new)
     if inserted is None:
         inserted = _insert_one(new, target)
-    if inserted.state == "created" and (
+    if inserted.state == "ready" and (
         inserted.sleepers
         or connection.in_atomic_block
         or time.monotonic() - sent_at > QUICK_SECONDS
@@ -202,7 +202,7 @@ def _place(
         if job.is_new and job.state == "held"
     }
     release_later(target.using, held)
-    ready = sum(job.is_new and job.state == "created" for job in placed)
+    ready = sum(job.is_new and job.state == "ready" for job in placed)
     if ready:
         wake_later(target.using, target.tenant, target.queue, ready)
     return placed

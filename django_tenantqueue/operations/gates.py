@@ -120,7 +120,7 @@ def release_in_transaction(where: Where, keys: Keys) -> Released:
             _reject(where, chosen)
         moved = queries.release_gates(where, kind, chosen, user_slots=user_slots)
         for job in moved:
-            if job.passes and job.state == "created":
+            if job.passes and job.state == "ready":
                 done.note(job.job_id, (job.lane, job.queue_id, job.priority))
             # a job that passed has come to its next gate, one taken back leaves its later ones
             for other, key in job.gates():

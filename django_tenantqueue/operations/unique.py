@@ -38,7 +38,7 @@ SETTLE_SECONDS = PATIENCE_SECONDS / 10
 """How long an enqueue in a transaction retries a locked job. Then it takes the key over."""
 RETRY_SECONDS = LOCKED_SECONDS[1]
 """Pause between two of these attempts."""
-WAITING = ("scheduled", "held", "created")
+WAITING = ("scheduled", "held", "ready")
 
 FindQueue = Callable[[NewJob, int], None]
 """Called with the row and how many jobs room is needed for."""

@@ -83,7 +83,7 @@ def as_released(rows: Iterable[tuple[Any, ...]]) -> tuple[Released, list[str]]:
         if job.state == "done":
             ended.append(str(job.monitor))
             continue
-        if job.state == "created":  # without passing: its priority was changed
+        if job.state == "ready":  # without passing: its priority was changed
             place = (job.lane, job.queue_id, job.priority)
             done.note(job.job_id, place, moved=not job.passes)
         # one that was fed has come to its next gate, one that was taken back leaves its later ones;

@@ -135,7 +135,7 @@ def _unfinished(
         return
     ready = page if is_whole else _share(READY_WINDOW, asked.queues, page)
     statements: tuple[tuple[Statement, int, frozenset[State]], ...] = (
-        ("list_jobs_of_queues", ready, frozenset({State.CREATED})),
+        ("list_jobs_of_queues", ready, frozenset({State.READY})),
         ("list_jobs_by_state", SMALL_WINDOW, SMALL),
         ("list_jobs_by_id", WINDOW, frozenset({State.HELD})),
     )

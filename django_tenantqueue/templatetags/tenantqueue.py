@@ -29,7 +29,7 @@ LABELS = {
     "scheduled": _("scheduled"),
     "retry": _("will be retried"),
     "held": _("waiting"),
-    "created": _("waiting"),
+    "ready": _("waiting"),
     "queued": _("starting"),
     "running": _("running"),
     "success": _("done"),

@@ -314,7 +314,7 @@ def statements() -> str:
 MEANINGS = {
     "scheduled": "waits for `run_at`: its first time, or the backoff before another attempt",
     "held": "stands in the line before a gate: of its monitor, session, user or task",
-    "created": "ready; waits for a free slot of its queue",
+    "ready": "ready; waits for a free slot of its queue",
     "queued": "holds a slot; a worker has claimed it and has not told yet that it runs",
     "running": "holds a slot; its run has been going on for 0.2 s or more",
     "success": "ended: the task returned",
@@ -323,11 +323,11 @@ MEANINGS = {
 }
 
 CAUSES = {
-    ("scheduled", "created"): "its time has come (`promote_jobs.sql`), or an operator runs it now",
+    ("scheduled", "ready"): "its time has come (`promote_jobs.sql`), or an operator runs it now",
     ("scheduled", "held"): "its time has come, and it has another gate to pass; or it is overtaken "
     "by others of its session; or its monitor, which may have less in flight, takes it back",
     ("scheduled", "cancelled"): "cancelled while it waited",
-    ("held", "created"): "let through its last gate (`release_monitors.sql`, "
+    ("held", "ready"): "let through its last gate (`release_monitors.sql`, "
     "`release_gates.sql`, `release_task.sql`)",
     (
         "held",
@@ -335,10 +335,10 @@ CAUSES = {
     ): "an operator moves `run_at` into the future of one held by its user limit; or a monitor "
     "feeds one whose time has not come",
     ("held", "cancelled"): "cancelled while it waited",
-    ("created", "queued"): "claimed (`claim_jobs.sql`)",
-    ("created", "scheduled"): "an operator moves `run_at` into the future",
-    ("created", "held"): "taken back by a release before anybody has claimed it",
-    ("created", "cancelled"): "cancelled while it waited",
+    ("ready", "queued"): "claimed (`claim_jobs.sql`)",
+    ("ready", "scheduled"): "an operator moves `run_at` into the future",
+    ("ready", "held"): "taken back by a release before anybody has claimed it",
+    ("ready", "cancelled"): "cancelled while it waited",
     (
         "queued",
         "held",
@@ -346,7 +346,7 @@ CAUSES = {
     ("queued", "running"): "the worker reports the start (`record_runs.sql`)",
     (
         "queued",
-        "created",
+        "ready",
     ): "given back unstarted, failed with no wait before the next attempt, or rescued from "
     "a worker that died",
     ("queued", "scheduled"): "failed within 0.2 s and runs again later; or given back because the "
@@ -360,15 +360,15 @@ CAUSES = {
     "requested",
     (
         "running",
-        "created",
+        "ready",
     ): "given back at the end of a shutdown, or rescued from a worker that died",
     ("running", "scheduled"): "failed; runs again later",
     ("running", "success"): "returned",
     ("running", "error"): "failed for good, or its worker died in the last attempt",
     ("running", "cancelled"): "stopped, or its worker died, after its cancellation was requested",
-    ("error", "created"): "an operator retries it",
+    ("error", "ready"): "an operator retries it",
     ("error", "held"): "an operator retries it, and it has a gate to pass",
-    ("cancelled", "created"): "an operator retries it",
+    ("cancelled", "ready"): "an operator retries it",
     ("cancelled", "held"): "an operator retries it, and it has a gate to pass",
 }
 

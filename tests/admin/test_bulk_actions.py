@@ -87,7 +87,7 @@ def test_yes_starts_a_job_and_leads_to_its_page(admin_client: Client, admin_user
     assert job.created_by == str(admin_user.pk)
     assert set(states_of(ids).values()) == {State.ERROR}
     run_pending()
-    assert set(states_of(ids).values()) == {State.CREATED}
+    assert set(states_of(ids).values()) == {State.READY}
     assert set(states_of(others).values()) == {State.ERROR}
     change = Change.objects.get()
     assert (change.actor, change.source, change.object_count) == ("admin", "admin", 12)
@@ -102,7 +102,7 @@ def test_filters_of_other_pages_do_not_count(admin_client: Client) -> None:
     say_yes(admin_client, question)
     run_pending()
 
-    assert set(states_of(ids).values()) == {State.CREATED}
+    assert set(states_of(ids).values()) == {State.READY}
 
 
 def test_each_action_asks_first_and_then_acts(admin_client: Client) -> None:
@@ -111,9 +111,9 @@ def test_each_action_asks_first_and_then_acts(admin_client: Client) -> None:
     make_queue("acme", "mail", paused=True)
     make_jobs(queue, 2, state=State.SCHEDULED, run_at=later)
     for action, values, states in (
-        ("run_now_selected", {}, {"created"}),
-        ("change_priority_selected", {"priority": "120"}, {"created"}),
-        ("move_selected", {"queue": "mail"}, {"created"}),
+        ("run_now_selected", {}, {"ready"}),
+        ("change_priority_selected", {"priority": "120"}, {"ready"}),
+        ("move_selected", {"queue": "mail"}, {"ready"}),
         ("cancel_selected", {}, {"cancelled"}),
         ("delete_finished_selected", {}, set()),
     ):
@@ -175,7 +175,7 @@ def test_an_action_that_fits_no_job_says_so(admin_client: Client) -> None:
     make_job(state=State.SUCCESS)
 
     assert "No job in this state can be" in text_of(
-        ask(admin_client, "retry_selected", state="created")
+        ask(admin_client, "retry_selected", state="ready")
     )
     assert "No job that matches can be" in text_of(ask(admin_client, "retry_selected"))
 

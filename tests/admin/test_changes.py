@@ -54,7 +54,7 @@ def test_cancellation_says_what_the_jobs_were(admin_client: Client) -> None:
 
     text = text_of(admin_client.get(LIST))
 
-    assert "cancelled 1500 jobs tests.testapp.tasks.noop state was created cancelled 1500" in text
+    assert "cancelled 1500 jobs tests.testapp.tasks.noop state was ready cancelled 1500" in text
 
 
 def test_newest_change_comes_first_and_older_ones_follow(

@@ -252,15 +252,15 @@ def test_cancel_button_of_a_job_asks(admin_client: Client) -> None:
     question = admin_client.post(page, {"_cancel": "1"})
 
     assert "Cancel 1 job?" in text_of(question)
-    assert state_of(job.pk) == State.CREATED
+    assert state_of(job.pk) == State.READY
     assert form_values(question, "_apply") == {"_cancel": "1", "_apply": "1"}
 
 
 @pytest.mark.parametrize(
     ("action", "columns", "after"),
     [
-        ("retry_selected", {"state": State.ERROR}, State.CREATED),
-        ("run_now_selected", {"state": State.SCHEDULED}, State.CREATED),
+        ("retry_selected", {"state": State.ERROR}, State.READY),
+        ("run_now_selected", {"state": State.SCHEDULED}, State.READY),
     ],
 )
 def test_retry_and_run_now_act_at_once(

@@ -245,7 +245,7 @@ def test_place_in_the_list_selects_nothing(admin_client: Client) -> None:
         "",
         *(f"state={name}" for name in ("unfinished", "active", "finished", "scheduled", "error")),
         "tenant=acme",
-        "tenant=acme&state=created",
+        "tenant=acme&state=ready",
         "queue=reports&name=app.second",
         "name=app.second&state=success",
         "q=app.first",

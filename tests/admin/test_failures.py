@@ -160,7 +160,7 @@ def test_group_is_retried_after_the_question_with_one_entry(admin_client):
 
     response = say_yes(admin_client, question)
 
-    assert {state_of(i) for i in ids} == {"created"}
+    assert {state_of(i) for i in ids} == {"ready"}
     assert "3 jobs: made ready again." in text_of(response)
     entry = Change.objects.get()
     assert (entry.actor, entry.source, entry.object_count) == ("admin", "admin", 3)
@@ -174,7 +174,7 @@ def test_jobs_that_were_retried_are_not_offered_for_cancelling(admin_client):
     text = text_of(admin_client.get(group_url()))
     assert "Retry all (0)" in text
     assert "Cancel all that wait (0)" in text
-    assert set(Job.objects.values_list("state", flat=True)) == {"created"}
+    assert set(Job.objects.values_list("state", flat=True)) == {"ready"}
 
 
 def test_waiting_jobs_are_cancelled_after_the_question(admin_client):
@@ -198,7 +198,7 @@ def test_only_jobs_of_the_filtered_queues_are_retried(admin_client):
     assert "Jobs of other queues than acme are left" in text_of(question)
     say_yes(admin_client, question)
 
-    assert (state_of(mine[0]), state_of(other[0])) == ("created", "error")
+    assert (state_of(mine[0]), state_of(other[0])) == ("ready", "error")
 
 
 def test_jobs_that_ended_before_the_range_are_left(admin_client):
@@ -207,7 +207,7 @@ def test_jobs_that_ended_before_the_range_are_left(admin_client):
 
     say_yes(admin_client, press(admin_client, "_retry", hours=1))
 
-    assert (state_of(old), state_of(new)) == ("error", "created")
+    assert (state_of(old), state_of(new)) == ("error", "ready")
 
 
 def test_question_and_answer_say_that_there_are_more_jobs_than_one_call_takes(
@@ -278,7 +278,7 @@ def test_hostile_names_are_escaped_on_every_page(admin_client, text):
 
     assert [page.status_code for page in pages] == [200] * len(pages)
     assert not any("<script>alert" in page.content.decode() for page in pages)
-    assert state_of(job_id) == "created"
+    assert state_of(job_id) == "ready"
 
 
 def test_viewer_sees_the_pages_and_cannot_act(operator):

@@ -45,11 +45,11 @@ def test_filters_of_jobs_say_which_parameters_they_use(admin_user: User) -> None
     queue = make_queue("acme", "mails")
     make_job(queue)
 
-    typed = changelist_of(Job, admin_user, "state=created&tenant=acme&queue=mails&name=a.b")
+    typed = changelist_of(Job, admin_user, "state=ready&tenant=acme&queue=mails&name=a.b")
     chosen = changelist_of(Job, admin_user, f"queue_id={queue.pk}")
 
     assert [spec.used_parameters for spec in typed.filter_specs] == [
-        {"state": "created"},
+        {"state": "ready"},
         {"tenant": "acme"},
         {"queue": "mails"},
         {"name": "a.b"},
@@ -64,7 +64,7 @@ def test_filters_of_jobs_say_which_parameters_they_use(admin_user: User) -> None
 def test_input_of_a_filter_belongs_to_a_form_of_the_list(admin_client: Client) -> None:
     make_job(make_queue("acme", "mails"))
 
-    page = admin_client.get(url_of("job", "changelist"), {"state": "created", "tenant": "acme"})
+    page = admin_client.get(url_of("job", "changelist"), {"state": "ready", "tenant": "acme"})
 
     text = page.content.decode()
     typed = re.findall(r'<input type="text" form="([^"]+)" name="(\w+)"', text)
@@ -74,7 +74,7 @@ def test_input_of_a_filter_belongs_to_a_form_of_the_list(admin_client: Client) -
         kept = re.findall(r'name="(\w+)" value="([^"]*)"', found)
         assert dict(kept) == {
             key: value
-            for key, value in {"state": "created", "tenant": "acme"}.items()
+            for key, value in {"state": "ready", "tenant": "acme"}.items()
             if key != name
         }
     assert "<form" not in text[text.index('data-filter-title="') : text.rindex("</details>")]

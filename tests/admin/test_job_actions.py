@@ -38,10 +38,10 @@ def test_retry_counts_those_that_had_not_failed(admin_client: Client) -> None:
     text = text_of(act(admin_client, "retry_selected", failed + running))
 
     assert "2 jobs: made ready again. 1 was left as it is" in text
-    assert set(states_of(failed).values()) == {State.CREATED}
+    assert set(states_of(failed).values()) == {State.READY}
     change = Change.objects.get()
     assert (change.object_ids, change.object_count) == (failed, 2)
-    assert made_changes() == [("retry", {"state": "error"}, {"state": "created"})]
+    assert made_changes() == [("retry", {"state": "error"}, {"state": "ready"})]
 
 
 def test_retry_says_which_belong_to_a_cancelled_monitor(admin_client: Client) -> None:
@@ -57,7 +57,7 @@ def test_retry_says_which_belong_to_a_cancelled_monitor(admin_client: Client) ->
     assert "any more" not in text
     assert states_of([monitor.anchor_id, other.pk]) == {
         monitor.anchor_id: "cancelled",
-        other.pk: "created",
+        other.pk: "ready",
     }
 
 
@@ -84,7 +84,7 @@ def test_run_now(admin_client: Client) -> None:
 def test_a_job_that_left_the_filter_is_reported_as_too_late(admin_client: Client) -> None:
     job = make_job(state=State.SUCCESS)
 
-    response = act(admin_client, "cancel_selected", [job.pk], query="state=created")
+    response = act(admin_client, "cancel_selected", [job.pk], query="state=ready")
 
     assert "0 jobs: cancelled. 1 was left as it is" in text_of(response)
 
@@ -159,4 +159,4 @@ def test_nothing_beyond_the_ticked_jobs_is_touched(admin_client: Client) -> None
 
     act(admin_client, "cancel_selected", [first], select_across="0")
 
-    assert states_of([first, second]) == {first: State.CANCELLED, second: State.CREATED}
+    assert states_of([first, second]) == {first: State.CANCELLED, second: State.READY}

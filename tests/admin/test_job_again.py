@@ -193,7 +193,7 @@ def test_detail_of_a_monitor_becomes_a_job_of_its_own(admin_client: Client) -> N
 
     assert f"It is no detail of monitor #{monitor.pk}." in page
     assert new.monitor_id is None
-    assert new.state == State.CREATED
+    assert new.state == State.READY
 
 
 def test_method_of_an_object_is_enqueued_again(admin_client: Client) -> None:

@@ -44,7 +44,7 @@ def test_newest_come_first_from_both_leaves(admin_client: Client) -> None:
     queue = make_queue()
     ids = [
         make_job(queue, state=state).pk
-        for state in (State.SUCCESS, State.CREATED, State.ERROR, State.RUNNING)
+        for state in (State.SUCCESS, State.READY, State.ERROR, State.RUNNING)
     ]
 
     assert shown(admin_client) == ids[::-1]
@@ -61,7 +61,7 @@ def test_every_filter_combines_with_every_other(admin_client: Client) -> None:
                     job = make_job(queue, state=state, name=task)
                     made[job.pk] = (tenant, name, state, task, queue.pk)
     groups = {
-        "unfinished": {"scheduled", "held", "created", "queued", "running"},
+        "unfinished": {"scheduled", "held", "ready", "queued", "running"},
         "active": {"queued", "running"},
         "finished": {"success", "error", "cancelled"},
         **{state.value: {state.value} for state in State},
@@ -126,7 +126,7 @@ def test_page_says_how_far_it_looked_when_filters_share_no_index(
     monkeypatch.setattr(JobAdmin, "list_per_page", 3)
     queue = make_queue()
     wanted = make_job(queue, state=State.SUCCESS, name="app.rare").pk
-    make_jobs(queue, 20, state=State.CREATED, name="app.common")
+    make_jobs(queue, 20, state=State.READY, name="app.common")
 
     found: list[int] = []
     query = "name=app.rare"
@@ -319,12 +319,12 @@ def test_filter_counts_unfinished_states_up_to_a_limit(
     make_jobs(queue, 3, state=State.ERROR)
     make_jobs(queue, 1, state=State.HELD)
 
-    assert counts(admin_client) == {"active": "2", "created": "6", "scheduled": "0", "held": "1"}
-    assert counts(admin_client, f"queue_id={queue.pk}") == {"active": "2", "created": "5"}
+    assert counts(admin_client) == {"active": "2", "ready": "6", "scheduled": "0", "held": "1"}
+    assert counts(admin_client, f"queue_id={queue.pk}") == {"active": "2", "ready": "5"}
     assert counts(admin_client, "tenant=acme") == {}
     assert counts(admin_client, "q=x") == {}
     monkeypatch.setattr(job_list_filters, "COUNTED_TO", 4)
-    assert counts(admin_client)["created"] == "4+"
+    assert counts(admin_client)["ready"] == "4+"
 
 
 def test_tenants_and_queues_are_suggested(admin_client: Client) -> None:
@@ -344,7 +344,7 @@ def test_tenants_and_queues_are_suggested(admin_client: Client) -> None:
 @pytest.mark.parametrize(
     "text", ["REPORT", "monthly", "a0815", "of Zoë", '"year": 2024', "tasks.build_rep"]
 )
-@pytest.mark.parametrize("state", [State.CREATED, State.SUCCESS])
+@pytest.mark.parametrize("state", [State.READY, State.SUCCESS])
 def test_search_finds_a_part_of_the_name_a_label_or_an_argument(
     admin_client: Client, text: str, state: State
 ) -> None:
@@ -361,7 +361,7 @@ def test_search_for_a_text_combines_with_the_filters(admin_client: Client) -> No
     make_job(zeta, name="app.reports.build")
     make_job(acme, name="app.reports.build", state=State.ERROR)
 
-    assert shown(admin_client, "q=reports&tenant=acme&state=created") == [first.pk]
+    assert shown(admin_client, "q=reports&tenant=acme&state=ready") == [first.pk]
     assert shown(admin_client, "q=reports&name=app.other") == []
 
 
@@ -399,8 +399,8 @@ def test_search_for_a_text_says_how_far_it_has_looked(
 @pytest.mark.parametrize(
     ("query", "state"),
     [
-        ("tenant=acme&state=created", State.CREATED),
-        ("tenant=acme&name=app.fly&state=created", State.CREATED),
+        ("tenant=acme&state=ready", State.READY),
+        ("tenant=acme&name=app.fly&state=ready", State.READY),
         ("tenant=acme", State.SUCCESS),
         ("tenant=acme&name=app.fly", State.SUCCESS),
         ("name=app.fly", State.SUCCESS),
@@ -414,7 +414,7 @@ def test_search_for_a_text_looks_at_what_the_filters_select(
 ) -> None:
     monkeypatch.setattr(job_pages, "WINDOW", 3)
     wanted = make_job(make_queue("acme"), name="app.fly", state=state, args={"args": ["LGA"]})
-    other = State.CREATED if state is State.CREATED else State.SUCCESS
+    other = State.READY if state is State.READY else State.SUCCESS
     make_jobs(make_queue(), 5, name="app.other", state=other)
 
     assert shown(admin_client, f"{query}&q=LGA") == [wanted.pk]

@@ -50,7 +50,7 @@ def test_parts_are_those_of_the_page_without_the_arguments(admin_client: Client)
 
 
 def test_parts_need_the_permission_to_view(operator: Callable[..., Client]) -> None:
-    job = make_job(state=State.CREATED)
+    job = make_job(state=State.READY)
     address = url_of("job", "live", job.pk)
 
     assert operator().get(address).status_code == 403

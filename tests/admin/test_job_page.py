@@ -79,7 +79,7 @@ def test_page_is_shown_in_every_state(admin_client: Client, state: State) -> Non
     for part in ("rows 12", "language de", "labels nightly", "created by ada", "1 min 30 s"):
         assert part in text, part
     assert "&lt;b&gt;message 1&lt;/b&gt;" in content
-    assert ("_tune" in content) == (state in ("scheduled", "held", "created"))
+    assert ("_tune" in content) == (state in ("scheduled", "held", "ready"))
     assert ('name="_retry"' in content) == (state in ("error", "cancelled"))
     assert ('name="_cancel"' in content) == (state not in ("success", "error", "cancelled"))
     assert ('name="_run_now"' in content) == (state == "scheduled")
@@ -216,12 +216,12 @@ def test_retry_makes_a_failed_job_ready(admin_client: Client) -> None:
 
     assert "1 job: made ready again." in press(admin_client, job, "_retry")
 
-    assert state_of(job.pk) == State.CREATED
-    assert made_changes() == [("retry", {"state": "error"}, {"state": "created"})]
+    assert state_of(job.pk) == State.READY
+    assert made_changes() == [("retry", {"state": "error"}, {"state": "ready"})]
 
 
 def test_cancel_ends_a_waiting_job(admin_client: Client) -> None:
-    job = make_job(state=State.CREATED)
+    job = make_job(state=State.READY)
 
     assert "1 job: cancelled." in press(admin_client, job, "_cancel")
 
@@ -245,7 +245,7 @@ def test_run_now_makes_a_scheduled_job_ready(admin_client: Client) -> None:
 
     assert "1 job: made due now." in press(admin_client, job, "_run_now")
 
-    assert state_of(job.pk) == State.CREATED
+    assert state_of(job.pk) == State.READY
 
 
 def test_a_button_pressed_too_late_says_so(admin_client: Client) -> None:
@@ -278,7 +278,7 @@ def test_queue_of_a_waiting_job_is_changed(admin_client: Client) -> None:
 
 
 def test_priority_and_time_of_a_waiting_job_are_changed(admin_client: Client) -> None:
-    job = make_job(state=State.CREATED)
+    job = make_job(state=State.READY)
     later = (timezone.now() + timedelta(days=2)).replace(microsecond=0)
 
     response = edit(admin_client, job, priority="120", run_at=later.strftime("%Y-%m-%dT%H:%M:%S"))
@@ -301,7 +301,7 @@ def test_saving_the_form_unchanged_changes_nothing(admin_client: Client) -> None
 
 
 def test_a_stale_form_reverts_nothing_and_conflicts_are_named(admin_client: Client) -> None:
-    job = make_job(state=State.CREATED)
+    job = make_job(state=State.READY)
     values = form_values(admin_client.get(address(job)), "priority")
     control.change_priority([job.pk], 300)
 
@@ -323,7 +323,7 @@ def test_a_stale_form_reverts_nothing_and_conflicts_are_named(admin_client: Clie
 
 @pytest.mark.parametrize("wrong", ["40000", "-40000", "urgent", ""])
 def test_a_wrong_priority_is_a_form_error(admin_client: Client, wrong: str) -> None:
-    job = make_job(state=State.CREATED)
+    job = make_job(state=State.READY)
 
     assert edit(admin_client, job, priority=wrong).status_code == 200
 
@@ -334,7 +334,7 @@ def test_a_wrong_priority_is_a_form_error(admin_client: Client, wrong: str) -> N
 def test_an_edit_after_the_start_is_too_late(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = make_job(state=State.CREATED)
+    job = make_job(state=State.READY)
     monkeypatch.setattr(control, "change_priority", lambda *args, **kwargs: [])
 
     response = edit(admin_client, job, priority="120")
@@ -418,7 +418,7 @@ def test_history_page_shows_what_operators_did(admin_client: Client) -> None:
     history = text_of(admin_client.get(url_of("job", "history", job.pk)))
 
     assert "admin admin retried" in history
-    assert "state error → created" in history
+    assert "state error → ready" in history
 
 
 def test_jobs_are_neither_added_nor_deleted(admin_client: Client) -> None:

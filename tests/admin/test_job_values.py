@@ -68,7 +68,7 @@ def test_result_in_a_cache_is_downloaded(admin_client: Client) -> None:
 
 
 def test_there_is_no_other_part_and_no_result_of_an_unfinished_job(admin_client: Client) -> None:
-    job = make_job(state=State.CREATED)
+    job = make_job(state=State.READY)
 
     assert value_of(admin_client, job, "result").status_code == 404
     assert value_of(admin_client, job, "errors").status_code == 404

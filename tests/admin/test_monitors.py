@@ -81,7 +81,7 @@ def test_list_tunes_monitors(admin_client: Client) -> None:
     assert admin_client.post(LIST, {**values, "_save": "Save"}).status_code == 302
 
     run_commit_hooks("default")
-    fed = monitor.details().filter(state="created")
+    fed = monitor.details().filter(state="ready")
     assert list(fed.values_list("priority", flat=True)) == [100] * 5
     ((action, before, after),) = made_changes()
     assert (action, before["parallel"], after["parallel"]) == ("tune", 3, 5)
@@ -167,9 +167,9 @@ def test_actions_pause_resume_retry_and_cancel(admin_client: Client) -> None:
     second = start()
 
     assert "1 monitor changed" in act(admin_client, "pause_selected", second)
-    assert second.details().filter(state="created").count() == 0
+    assert second.details().filter(state="ready").count() == 0
     assert "1 monitor changed" in act(admin_client, "resume_selected", second)
-    assert second.details().filter(state="created").count() == 3
+    assert second.details().filter(state="ready").count() == 3
 
     assert "2 failed details are run again" in act(admin_client, "retry_selected", monitor)
     assert monitor.progress().failed == 0

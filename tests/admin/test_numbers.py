@@ -170,13 +170,13 @@ def test_monitor_is_found_by_its_number_or_a_part_of_its_name(admin_client: Clie
 def test_names_of_tasks_are_suggested(admin_client: Client) -> None:
     make_job(name='app.Model.<method>"')
 
-    content = _seen(admin_client.get(url_of("job", "changelist"), {"state": "created"}))
+    content = _seen(admin_client.get(url_of("job", "changelist"), {"state": "ready"}))
 
     assert '<datalist id="tq-task-names">' in content
     assert content.count('list="tq-task-names"') == 2  # the search and the filter
     assert '<option value="tests.testapp.tasks.noop">' in content
     assert '<option value="app.Model.&lt;method&gt;&quot;">' in content
-    assert '<input type="hidden" name="state" value="created">' in content
+    assert '<input type="hidden" name="state" value="ready">' in content
     assert "the whole name of a task" in content
 
 

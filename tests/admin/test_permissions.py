@@ -135,7 +135,7 @@ def test_change_permission_is_enough_to_act(operator: Operator) -> None:
     response = client.post(url_of("job", "change", job.pk), {"_retry": "1"}, follow=True)
 
     assert "made ready again" in text_of(response)
-    assert state_of(job.pk) == State.CREATED
+    assert state_of(job.pk) == State.READY
 
 
 @pytest.mark.django_db

@@ -314,7 +314,7 @@ def test_counts_stop_and_lead_to_the_jobs(
 
     content = admin_client.get(LIST).content.decode()
 
-    assert f'?queue_id={queue.pk}&amp;state=created">5+</a>' in content
+    assert f'?queue_id={queue.pk}&amp;state=ready">5+</a>' in content
     assert f'?queue_id={queue.pk}&amp;state=active">2</a>' in content
 
 

@@ -159,7 +159,7 @@ def test_halted_session_is_resumed(admin_client: Client) -> None:
 
     run_commit_hooks("default")
     assert "1 session goes on." in text_of(response)
-    assert waiting.refresh().state == "created"
+    assert waiting.refresh().state == "ready"
     session.refresh_from_db()
     assert (session.halted_at, session.halted_by) == (None, None)
 
@@ -185,7 +185,7 @@ def test_cap_is_added_before_the_first_job_and_holds(admin_client: Client) -> No
     jobs = [noop.using(limit_user="7", tenant="acme").delay() for _ in range(5)]
     run_commit_hooks("default")
 
-    assert [job.refresh().state for job in jobs].count("created") == 3
+    assert [job.refresh().state for job in jobs].count("ready") == 3
 
 
 def test_cap_is_changed_in_the_list(admin_client: Client) -> None:
@@ -197,7 +197,7 @@ def test_cap_is_changed_in_the_list(admin_client: Client) -> None:
 
     assert response.status_code == 302, text_of(response)
     run_commit_hooks("default")
-    assert [job.refresh().state for job in jobs].count("created") == 4
+    assert [job.refresh().state for job in jobs].count("ready") == 4
 
 
 def test_cap_that_exists_is_refused_with_a_message(admin_client: Client) -> None:

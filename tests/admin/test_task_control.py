@@ -150,7 +150,7 @@ def test_task_runs_freely_when_its_control_is_deleted(admin_client: Client) -> N
     response = admin_client.post(url_of("taskcontrol", "delete", control.pk), {"post": "yes"})
 
     assert response.status_code == 302
-    assert states(jobs) == ["created"] * 2
+    assert states(jobs) == ["ready"] * 2
 
 
 def test_chosen_controls_are_deleted(admin_client: Client) -> None:
@@ -161,7 +161,7 @@ def test_chosen_controls_are_deleted(admin_client: Client) -> None:
         LIST, {"action": "delete_selected", "_selected_action": control.pk, "post": "yes"}
     )
 
-    assert states(jobs) == ["created"] * 2
+    assert states(jobs) == ["ready"] * 2
 
 
 def test_control_is_not_deleted_without_the_permission(operator: Callable[..., Client]) -> None:

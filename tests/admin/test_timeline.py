@@ -23,7 +23,7 @@ def told(now: float = 1000, **columns: Any) -> list[tuple[str, str, str]]:
     values: dict[str, Any] = {
         "created_at": START,
         "run_at": START,
-        "state": State.CREATED,
+        "state": State.READY,
         "attempt": 1,
         "max_attempts": 3,
         **columns,
@@ -147,7 +147,7 @@ def test_retry_of_an_operator_is_an_event_and_the_time_before_it_no_wait() -> No
 
 
 def test_other_changes_are_events_that_leave_what_the_job_does() -> None:
-    job = Job(created_at=START, run_at=START, state=State.CREATED, attempt=0, max_attempts=3)
+    job = Job(created_at=START, run_at=START, state=State.READY, attempt=0, max_attempts=3)
 
     changes = [change(10, "set_priority"), change(20, "move", "")]
     rows = make_timeline(job, at(30), changes).rows
@@ -207,7 +207,7 @@ def test_enqueueing_again_is_no_part_of_what_the_job_did() -> None:
     )
     changes = [
         change(50, "enqueue_again", job=3),
-        change(30, "retry", state="created"),
+        change(30, "retry", state="ready"),
         change(20, "enqueue_again", job=2),
     ]
 

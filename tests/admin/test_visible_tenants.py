@@ -433,14 +433,14 @@ def test_action_on_rows_of_another_tenant_does_nothing(
     kept = TenantQueue.objects.get(pk=theirs.queue.pk)
     assert not kept.paused
     assert not kept.retired
-    assert state_of(theirs.job.pk) == state_of(theirs.failed.pk) == State.CREATED
+    assert state_of(theirs.job.pk) == state_of(theirs.failed.pk) == State.READY
     assert not UserLimit.objects.get(pk=theirs.user.pk).paused
     assert not ConcurrentJobMonitor.objects.get(pk=theirs.monitor.pk).cancelled_at
 
 
 @pytest.mark.parametrize(
     ("button", "mine"),
-    [("_retry", (State.CREATED, State.SCHEDULED)), ("_cancel", (State.ERROR, State.CANCELLED))],
+    [("_retry", (State.READY, State.SCHEDULED)), ("_cancel", (State.ERROR, State.CANCELLED))],
 )
 def test_failures_of_another_tenant_are_neither_retried_nor_cancelled(
     operator: Operator, both: tuple[Rows, Rows], button: str, mine: tuple[State, State]
@@ -477,7 +477,7 @@ def test_action_on_all_that_match_leaves_other_tenants_alone(
     assert "Queue “admin”" not in text_of(question)
     assert answer.status_code == 200, "the user sees the page of the job that does it"
     assert state_of(ours.job.pk) == State.CANCELLED
-    assert state_of(theirs.job.pk) == State.CREATED
+    assert state_of(theirs.job.pk) == State.READY
     assert Job.objects.get(name="django_tenantqueue.bulk.cancel").state == State.SUCCESS
     assert Change.objects.get(action="cancel").tenant == OURS
     for tenant in (THEIRS, "nobody"):
@@ -517,7 +517,7 @@ def test_bulk_action_of_another_user_is_not_retried(
     for answer in answers:
         assert "Bulk actions of other users are not changed." in text_of(answer)
     assert "Bulk actions are retried on their own pages." in text_of(grouped)
-    assert state_of(own.pk) == State.CREATED
+    assert state_of(own.pk) == State.READY
 
 
 def test_all_that_match_are_not_moved_to_another_tenant(

@@ -56,7 +56,7 @@ def test_retry_of_ticked_jobs(open_page: OpenPage) -> None:
     page.click("button[name=index]")
 
     expect(page.locator(".messagelist")).to_contain_text("2 jobs: made ready again.")
-    assert set(states_of(ids).values()) == {State.CREATED}
+    assert set(states_of(ids).values()) == {State.READY}
 
 
 def test_priority_of_ticked_jobs(open_page: OpenPage) -> None:

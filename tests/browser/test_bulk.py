@@ -54,6 +54,6 @@ def test_all_failed_jobs_are_retried_and_the_progress_is_seen(
 
     page.reload()
     expect(page.locator("#content")).to_contain_text("2500 jobs changed.")
-    assert Job.objects.filter(queue=queue, state=State.CREATED).count() == 2500
+    assert Job.objects.filter(queue=queue, state=State.READY).count() == 2500
     assert Job.objects.filter(pk__in=others, state=State.ERROR).count() == 2
     assert Change.objects.get().object_count == 2500

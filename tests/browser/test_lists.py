@@ -161,7 +161,7 @@ def test_ticked_rows_stay_while_others_come(open_page: OpenPage) -> None:
 
 def test_jobs_come_and_change_with_filters_kept(open_page: OpenPage) -> None:
     queue = make_queue("acme")
-    page = open_page(f"{JOBS}?tenant=acme&state=created")
+    page = open_page(f"{JOBS}?tenant=acme&state=ready")
     expect(page.locator(".tq-empty")).to_be_visible()
 
     make_jobs(queue, 2)

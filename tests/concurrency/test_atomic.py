@@ -38,7 +38,7 @@ def test_effect_is_undone_when_the_claim_was_lost(worker, claimed):
 
     assert outcome.lost
     assert not Effect.objects.exists()
-    assert state_of(claimed.id) == "created"
+    assert state_of(claimed.id) == "ready"
 
 
 def test_effect_is_there_once_when_two_runs_of_a_job_overlap(worker_factory, worker, claimed):

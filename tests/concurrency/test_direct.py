@@ -108,7 +108,7 @@ def test_statement_is_prepared_again_when_the_server_has_forgotten_it(discard):
 
     job = noop.using(tenant="acme").delay()
 
-    assert state_of(job.pk) == "created"
+    assert state_of(job.pk) == "ready"
 
 
 def test_next_job_is_stored_when_the_server_forgot_the_statement_in_a_transaction():
@@ -123,7 +123,7 @@ def test_next_job_is_stored_when_the_server_forgot_the_statement_in_a_transactio
     with pytest.raises(ProgrammingError, match="does not exist"):
         enqueue_after_forgetting()
 
-    assert state_of(noop.using(tenant="acme").delay().pk) == "created"
+    assert state_of(noop.using(tenant="acme").delay().pk) == "ready"
 
 
 def test_error_is_that_of_django_when_the_server_refuses_the_row():
@@ -141,7 +141,7 @@ def test_error_is_that_of_django_when_the_server_refuses_the_row():
         with connection.cursor() as cursor:
             cursor.execute("ALTER TABLE tenantqueue_job_hot DROP CONSTRAINT refused")
 
-    assert state_of(noop.using(tenant="acme").delay().pk) == "created"
+    assert state_of(noop.using(tenant="acme").delay().pk) == "ready"
     assert not Job.objects.filter(queue=queue, priority=3).exists()
 
 
@@ -149,7 +149,7 @@ def test_job_goes_through_when_the_connection_was_opened_anew():
     noop.using(tenant="acme").delay()
     connection.close()
 
-    assert state_of(noop.using(tenant="acme").delay().pk) == "created"
+    assert state_of(noop.using(tenant="acme").delay().pk) == "ready"
 
 
 def test_connection_that_was_ended_is_an_operational_error():
@@ -162,7 +162,7 @@ def test_connection_that_was_ended_is_an_operational_error():
         noop.using(tenant="acme").delay()
 
     connection.close_if_unusable_or_obsolete()
-    assert state_of(noop.using(tenant="acme").delay().pk) == "created"
+    assert state_of(noop.using(tenant="acme").delay().pk) == "ready"
 
 
 def test_job_goes_through_when_a_health_check_finds_the_connection_ended(monkeypatch):
@@ -177,7 +177,7 @@ def test_job_goes_through_when_a_health_check_finds_the_connection_ended(monkeyp
         )
     connection.close_if_unusable_or_obsolete()  # as at the start of a request
 
-    assert state_of(noop.using(tenant="acme").delay().pk) == "created"
+    assert state_of(noop.using(tenant="acme").delay().pk) == "ready"
 
 
 def _parameters():

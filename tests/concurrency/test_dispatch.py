@@ -103,11 +103,11 @@ def test_jobs_are_given_back_uncounted_while_the_broker_is_down(
     job, broker = make_job(queue), dispatcher.broker
     broker.is_down = True
 
-    dispatcher.turn_until(lambda: broker.attempts and state_of(job)[0] == State.CREATED)
+    dispatcher.turn_until(lambda: broker.attempts and state_of(job)[0] == State.READY)
     for _ in range(20):  # it claims nothing more
         dispatcher.loop.wait(min(0.01, dispatcher.loop.run_once()))
 
-    assert state_of(job) == (State.CREATED, 0, None)
+    assert state_of(job) == (State.READY, 0, None)
     assert broker.attempts == 1
 
     broker.is_down = False
@@ -153,9 +153,9 @@ def test_sent_job_of_a_queue_that_is_paused_is_given_back(
     dispatcher.turn_until(lambda: dispatcher.broker.claims)
 
     control.pause([queue.pk])
-    dispatcher.turn_until(lambda: state_of(job)[0] == State.CREATED)
+    dispatcher.turn_until(lambda: state_of(job)[0] == State.READY)
 
-    assert state_of(job) == (State.CREATED, 0, None)
+    assert state_of(job) == (State.READY, 0, None)
 
 
 def test_sent_job_ends_when_it_is_cancelled(dispatcher: Dispatcher, queue: TenantQueue):

@@ -42,7 +42,7 @@ def test_job_is_stored_when_its_transaction_commits(threads):
     with held_open(threads, noop.using(tenant="acme").delay) as holder:
         assert not Job.objects.exists()
 
-    assert state_of(holder.result().pk) == "created"
+    assert state_of(holder.result().pk) == "ready"
 
 
 def test_nothing_is_left_when_the_transaction_is_rolled_back():
@@ -52,7 +52,7 @@ def test_nothing_is_left_when_the_transaction_is_rolled_back():
         transaction.set_rollback(True)
 
     assert not Job.objects.exists()
-    assert noop.using(tenant="acme").delay().refresh().state == "created"
+    assert noop.using(tenant="acme").delay().refresh().state == "ready"
 
 
 def test_nobody_waits_when_an_enqueue_is_held_open(worker, threads):

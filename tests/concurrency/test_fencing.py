@@ -111,7 +111,7 @@ def test_attempt_is_not_counted_when_a_job_is_returned(worker):
     worker.give_back(worker.claim())
 
     returned = Job.objects.get(pk=job_id)
-    assert (returned.state, returned.attempt, returned.worker_id) == ("created", 0, None)
+    assert (returned.state, returned.attempt, returned.worker_id) == ("ready", 0, None)
 
 
 def test_returned_job_waits_when_a_delay_was_asked_for(worker):

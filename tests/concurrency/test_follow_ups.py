@@ -42,7 +42,7 @@ def test_nothing_follows_when_the_claim_was_lost(worker_factory):
 
     assert second.finish([claimed]) == {job.pk}
     assert second.finish([claimed]) == set()
-    assert followers(job.pk) == ["created", "created"]
+    assert followers(job.pk) == ["ready", "ready"]
 
 
 def test_each_job_of_a_grouped_finish_is_followed_once(worker):
@@ -66,7 +66,7 @@ def test_nothing_follows_when_the_finish_is_rolled_back(worker):
 
     assert followers(job.pk) == []
     assert worker.finish(claimed) == {job.pk}
-    assert followers(job.pk) == ["created"]
+    assert followers(job.pk) == ["ready"]
 
 
 def test_follow_up_is_part_of_the_transaction_of_an_atomic_task(worker):
@@ -145,7 +145,7 @@ def test_callback_of_a_thousand_sees_each_outcome_in_order(worker):
         worker.finish(failed, "error")
         worker.finish([job for job in jobs if job.id % 10])
         release("default", {"monitor": {str(monitor.pk)}})
-        if state_of(monitor.anchor_id) == "created":
+        if state_of(monitor.anchor_id) == "ready":
             break
 
     (callback,) = worker.claim_some(10)

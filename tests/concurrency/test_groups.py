@@ -188,9 +188,9 @@ def test_jobs_are_given_back_when_a_row_is_locked_behind_a_pooler(pooled_loop: F
         pooled_loop.claim_loop.heartbeat.hurry()
         for running in jobs:
             pooled_loop.claim_loop.claimed_jobs.to_return(running, 0.0)
-        pooled_loop.turn_until(lambda: list(states_of(ids).values()).count("created") == 2)
+        pooled_loop.turn_until(lambda: list(states_of(ids).values()).count("ready") == 2)
 
-    pooled_loop.turn_until(lambda: state_of(ids[1]) == "created")
+    pooled_loop.turn_until(lambda: state_of(ids[1]) == "ready")
 
 
 @pytest.fixture
@@ -321,7 +321,7 @@ def test_job_is_given_back_when_its_queue_is_paused_before_it_began(loop: FakeLo
     loop.turn_until(lambda: loop.executor.jobs)
     control.pause([job.queue_id])
 
-    loop.turn_until(lambda: state_of(job.pk) == "created")
+    loop.turn_until(lambda: state_of(job.pk) == "ready")
 
     assert Job.objects.get(pk=job.pk).attempt == 0
 

@@ -66,7 +66,7 @@ def late() -> Callable[[], int]:
     def release() -> int:
         with connection.cursor() as cursor:
             cursor.execute(
-                "UPDATE tenantqueue_job_hot SET state = 'created', held_by = NULL WHERE id = %s",
+                "UPDATE tenantqueue_job_hot SET state = 'ready', held_by = NULL WHERE id = %s",
                 [held],
             )
         return held

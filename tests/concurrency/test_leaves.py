@@ -47,7 +47,7 @@ def test_writing_raises_when_it_goes_through_the_orm(write):
     with pytest.raises(JobReadOnly):
         write(job)
 
-    assert rows_of([job.pk]) == [(job.pk, "created")]
+    assert rows_of([job.pk]) == [(job.pk, "ready")]
 
 
 def test_each_job_is_in_one_leaf_when_finish_cancel_and_retry_race(worker_factory, threads):
@@ -86,7 +86,7 @@ def test_each_job_is_in_one_leaf_when_finish_cancel_and_retry_race(worker_factor
 
 @pytest.mark.parametrize("change", [control.cancel, control.retry], ids=["cancel", "retry"])
 def test_one_of_two_wins_when_the_same_change_is_made_twice_at_once(threads, change):
-    ids = make_jobs(make_queue(), 20, state="created" if change is control.cancel else "error")
+    ids = make_jobs(make_queue(), 20, state="ready" if change is control.cancel else "error")
     together = threading.Barrier(4)
 
     def both():
@@ -110,7 +110,7 @@ def test_job_is_asked_to_stop_when_it_holds_a_slot(worker):
 
 def test_job_has_one_row_when_it_is_looked_up_by_id_at_any_time(worker):
     job = make_job()
-    assert Job.objects.get(pk=job.pk).state == "created"
+    assert Job.objects.get(pk=job.pk).state == "ready"
 
     worker.finish(worker.claim())
 

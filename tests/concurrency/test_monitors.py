@@ -110,7 +110,7 @@ def test_limit_holds_when_it_is_edited_while_releases_race(worker_factory, threa
             tune_monitor(monitor.pk, parallel=parallel)
             # a release that somebody else held up is made up for by the duty
             Feeder().step("default")
-            for fed in monitor.details().filter(state=State.CREATED):
+            for fed in monitor.details().filter(state=State.READY):
                 wait_for_claim(fed)  # which may have begun before, and count from now on
             limits.change(parallel, before=before, after=clock())
             done.wait(0.02)
@@ -185,7 +185,7 @@ def test_monitor_does_not_end_while_details_are_added(threads):
     adding.result(20)
 
     assert Job.objects.get(pk=monitor.anchor_id).held_by == "details"
-    assert monitor.details().get().state == "created"
+    assert monitor.details().get().state == "ready"
 
 
 def test_nothing_is_added_when_it_has_ended_meanwhile(threads, open_connection):
@@ -197,7 +197,7 @@ def test_nothing_is_added_when_it_has_ended_meanwhile(threads, open_connection):
         waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
         wait_until(lambda: other.execute(waiting).fetchone()[0], what="the addition waits")
         other.execute(
-            "UPDATE tenantqueue_job_hot SET state = 'created', held_by = NULL WHERE id = %s",
+            "UPDATE tenantqueue_job_hot SET state = 'ready', held_by = NULL WHERE id = %s",
             [monitor.anchor_id],
         )
         assert not adding.done()
@@ -246,7 +246,7 @@ def test_what_was_fed_is_announced_when_a_monitor_cannot_be_ended_now(open_conne
 
     assert done.ready == 1
     assert Feeder().step("default") == 1
-    assert state_of(ending.anchor_id) == "created"
+    assert state_of(ending.anchor_id) == "ready"
 
 
 def test_callback_is_enqueued_once_when_all_release_the_last_details(worker_factory, threads):
@@ -264,7 +264,7 @@ def test_callback_is_enqueued_once_when_all_release_the_last_details(worker_fact
     Feeder().step("default")
 
     anchor = Job.objects.get(pk=monitor.anchor_id)
-    assert (anchor.state, anchor.claim_seq) == ("created", 0)
+    assert (anchor.state, anchor.claim_seq) == ("ready", 0)
     assert len(workers[0].claim(10)) == 1
     assert workers[1].claim(10) == []
 

@@ -50,7 +50,7 @@ def test_job_starts_behind_a_long_backlog_of_a_paused_task(priority):
         assert run_one(loop) == other
 
         assert QueueRate.objects.get(queue=queue).debt == 1  # one start in all
-        moved = Job.objects.filter(pk__in=paused).exclude(state="created")
+        moved = Job.objects.filter(pk__in=paused).exclude(state="ready")
         loop.turn_until(lambda: moved.count() == 10_000, seconds=60)
     assert untouched(paused)
     assert Counter(Job.objects.filter(pk__in=paused).values_list("held_by", flat=True)) == {
@@ -67,7 +67,7 @@ def test_claims_begin_ahead_of_what_is_being_moved(small_steps):
     with turned_loop(threads=1) as loop:
         assert run_one(loop) == other
 
-        left = Job.objects.filter(pk__in=paused, state="created").count()
+        left = Job.objects.filter(pk__in=paused, state="ready").count()
         assert left > 300
         assert loop.claim_loop.claimer.passed_over.start_keys
 
@@ -81,7 +81,7 @@ def test_job_that_comes_back_to_the_front_is_found(small_steps):
 
     with turned_loop(threads=1) as loop:
         assert run_one(loop) == other
-        Job.objects.filter(pk=early).update(state="created")
+        Job.objects.filter(pk=early).update(state="ready")
         loop.claim_loop.next_claim.hurry()
         assert run_one(loop) == early
 
@@ -94,7 +94,7 @@ def test_jobs_start_in_order_when_the_task_is_resumed_before_all_were_moved(smal
 
     with turned_loop(threads=1) as loop:
         assert run_one(loop) == other
-        assert "created" in states_of(paused).values()
+        assert "ready" in states_of(paused).values()
         resume_task(NOOP)
         while Sweep().step("default"):
             pass

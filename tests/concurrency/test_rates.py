@@ -117,7 +117,7 @@ def test_start_stays_spent_when_the_job_is_given_back(worker):
 
     worker.give_back(jobs)
 
-    assert {state_of(job.id) for job in jobs} == {"created"}
+    assert {state_of(job.id) for job in jobs} == {"ready"}
     assert look_again(worker) == 0
 
 

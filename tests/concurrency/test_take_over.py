@@ -79,7 +79,7 @@ def test_death_of_a_dispatcher_costs_no_attempt(worker_factory):
     Worker.objects.filter(pk=dispatcher.id).update(role="dispatcher", executor="celery")
     rescued = rescue_worker("default", dispatcher.id, death_of("default", dispatcher.id))
     assert rescued.returned == [job.pk]
-    assert (job.refresh().attempt, job.state) == (0, "created")
+    assert (job.refresh().attempt, job.state) == (0, "ready")
 
 
 def test_take_over_whose_answer_is_lost_runs_nothing_and_gives_the_job_back(
@@ -106,6 +106,6 @@ def test_take_over_whose_answer_is_lost_runs_nothing_and_gives_the_job_back(
 
     wait_until(lambda: turned(taken.done), SECONDS)
     assert taken.result() is None  # another message may have it
-    wait_until(lambda: turned(lambda: job.refresh().state == "created"), SECONDS)
+    wait_until(lambda: turned(lambda: job.refresh().state == "ready"), SECONDS)
     loop.close()
     loop.waiter.close()

@@ -283,7 +283,7 @@ def test_unstarted_job_is_given_back_when_its_task_is_paused(monkeypatch):
 
         pause_task(NOOP)
 
-        loop.turn_until(lambda: states_of([job_id]) == {job_id: "created"})
+        loop.turn_until(lambda: states_of([job_id]) == {job_id: "ready"})
         loop.claim_loop.notified()
         loop.turn_until(lambda: states_of([job_id]) == {job_id: "held"})
     assert Job.objects.get(pk=job_id).attempt == 0

@@ -191,4 +191,4 @@ def test_job_that_is_set_aside_when_its_start_comes_due_is_released_at_once(work
     TaskRate.objects.update(debt=0.0)
 
     assert release(worker.db, keys).ready == 1
-    assert states_of([late]) == {late: "created"}
+    assert states_of([late]) == {late: "ready"}

@@ -75,7 +75,7 @@ def crash(worker: FakeWorker, job: Job) -> None:
     """Let the worker die that runs it: it is to run again."""
     worker.claim()
     rescue.rescue_worker("default", worker.id, DeathReport("gone"))
-    assert state_of(job.pk) == "created"
+    assert state_of(job.pk) == "ready"
 
 
 def crash_at_last(worker: FakeWorker, job: Job) -> None:
@@ -105,18 +105,18 @@ def lose_the_row(worker: FakeWorker, job: Job) -> None:
 MOMENTS: dict[Callable[[FakeWorker, Job], None], tuple[str, ...]] = {
     # until executing, executed, expired, and while; while executing, reject
     nothing: ("existing", "existing", "existing", "existing", "held", "cancelled"),
-    start: ("created", "existing", "existing", "held", "held", "cancelled"),
-    start_and_note: ("created", "existing", "existing", "held", "held", "cancelled"),
-    fail: ("existing", "existing", "existing", "existing", "created", "created"),
+    start: ("ready", "existing", "existing", "held", "held", "cancelled"),
+    start_and_note: ("ready", "existing", "existing", "held", "held", "cancelled"),
+    fail: ("existing", "existing", "existing", "existing", "ready", "ready"),
     give_back: ("existing", "existing", "existing", "existing", "held", "cancelled"),
-    finish: ("created", "created", "existing", "created", "created", "created"),
-    end_in_error: ("created", "created", "existing", "created", "created", "created"),
-    cancel: ("created", "created", "existing", "created", "created", "created"),
+    finish: ("ready", "ready", "existing", "ready", "ready", "ready"),
+    end_in_error: ("ready", "ready", "existing", "ready", "ready", "ready"),
+    cancel: ("ready", "ready", "existing", "ready", "ready", "ready"),
     crash: ("existing", "existing", "existing", "existing", "held", "cancelled"),
-    crash_at_last: ("created", "created", "existing", "created", "created", "created"),
-    expire: ("created", "created", "created", "held", "held", "cancelled"),
-    start_and_expire: ("created", "created", "created", "held", "held", "cancelled"),
-    lose_the_row: ("created", "created", "existing", "created", "created", "created"),
+    crash_at_last: ("ready", "ready", "existing", "ready", "ready", "ready"),
+    expire: ("ready", "ready", "ready", "held", "held", "cancelled"),
+    start_and_expire: ("ready", "ready", "ready", "held", "held", "cancelled"),
+    lose_the_row: ("ready", "ready", "existing", "ready", "ready", "ready"),
 }
 """What becomes of a call when the existing job has come to this moment: see uniqueness.md."""
 ROWS = [
@@ -131,7 +131,7 @@ ROWS = [
 def test_call_comes_to_what_the_table_says(moment, mode, expected, in_bulk, worker):
     task = wanting(mode)
     existing_job = task.delay().refresh()
-    assert existing_job.state == "created"
+    assert existing_job.state == "ready"
     moment(worker, existing_job)
     if in_bulk:
         (job_id,) = task.enqueue_many([()])
@@ -173,7 +173,7 @@ def test_rejecting_job_waits_when_it_had_an_attempt(worker):
     second = task.delay()
     control.run_now([first.pk])
 
-    assert (state_of(second.pk), state_of(first.pk)) == ("created", "held")
+    assert (state_of(second.pk), state_of(first.pk)) == ("ready", "held")
 
 
 @pytest.mark.parametrize("strategy", ["return", "log", "replace", "reschedule"])
@@ -250,7 +250,7 @@ def test_second_enqueue_waits_for_the_first_of_its_key_alone(mode, commits, thre
 @pytest.mark.parametrize("mode", ["while_executing", "while_executing_reject"])
 def test_nobody_waits_when_only_the_run_is_unique(mode, threads):
     with held_open(threads, wanting(mode).delay):
-        assert threads.run(wanting(mode).delay).refresh().state == "created"
+        assert threads.run(wanting(mode).delay).refresh().state == "ready"
 
 
 def test_nothing_of_a_unique_job_is_left_when_it_is_rolled_back():
@@ -340,7 +340,7 @@ def test_update_is_not_lost_when_the_twin_starts_in_between(mode, threads, worke
         assert worker.finish(claimed) == {job.pk}  # nobody has a lock on what runs
         end(True)
 
-    assert state_of(second.pk) in ("created", "held")
+    assert state_of(second.pk) in ("ready", "held")
 
 
 def test_lock_on_a_twin_that_has_started_is_let_go(threads, worker, monkeypatch):
@@ -422,7 +422,7 @@ def test_replacement_pauses_when_somebody_has_the_twin_in_hand(open_connection, 
     new = wanting("until_expired", on_conflict="replace").delay()
 
     assert pauses == [unique.RETRY_SECONDS]
-    assert (state_of(old.pk), state_of(new.pk)) == ("cancelled", "created")
+    assert (state_of(old.pk), state_of(new.pk)) == ("cancelled", "ready")
 
 
 def test_old_snapshot_gets_a_serialization_failure_and_no_second_job(threads):

@@ -153,7 +153,7 @@ def test_enqueue_succeeds_when_waking_fails(make_sleeper, monkeypatch):
     with transaction.atomic():
         job = noop.using(tenant="acme").delay()
 
-    assert state_of(job.pk) == "created"
+    assert state_of(job.pk) == "ready"
 
 
 def test_enqueuers_do_not_wait_when_a_sleepers_row_is_locked(

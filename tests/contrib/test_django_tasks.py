@@ -206,7 +206,7 @@ def test_enqueue_makes_a_job_named_as_the_function():
     job = Job.objects.get(pk=int(result.id))
     assert job.name == "tests.contrib.functions.add"
     assert job.args == {"args": [1], "kwargs": {"second": 2}}
-    assert (job.queue.name, job.max_attempts, job.state) == ("default", 1, State.CREATED)
+    assert (job.queue.name, job.max_attempts, job.state) == ("default", 1, State.READY)
     assert (result.status, result.is_finished, result.attempts) == ("READY", False, 0)
     assert (result.args, result.kwargs, result.backend) == ([1], {"second": 2}, "default")
     assert result.enqueued_at is not None

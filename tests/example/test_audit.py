@@ -73,10 +73,10 @@ def batch_problem(batch: Batch, requested: int = 3) -> str:
 def test_job_is_found_unfinished_when_it_still_waits() -> None:
     batch = Batch()
     del batch.runs[2]
-    batch.jobs[2] = replace(batch.jobs[2], state="created", queued_at=None, finished_at=None)
+    batch.jobs[2] = replace(batch.jobs[2], state="ready", queued_at=None, finished_at=None)
 
     assert batch.audit().problems == [
-        "job 3 of UA/reports was not finished: it is created",
+        "job 3 of UA/reports was not finished: it is ready",
         "job 3 of UA/reports ran 0 times by its own records, not 1",
     ]
 

@@ -147,7 +147,7 @@ def test_wait_grows_from_the_tasks_own_number_when_it_has_one():
     job = ran(sample_tasks.backed_off_by_number.delay())
     assert 7 < seconds_until_due(job) <= 12
 
-    Job.objects.update(attempt=20, run_at=timezone.now(), state="created")
+    Job.objects.update(attempt=20, run_at=timezone.now(), state="ready")
     assert 2800 < seconds_until_due(ran(job)) <= 4320
 
 

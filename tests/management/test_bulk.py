@@ -33,7 +33,7 @@ def test_job_is_started_in_the_name_of_the_shell_user(monkeypatch: pytest.Monkey
     job = Job.objects.get(queue__name="admin")
     assert said == f"job #{job.pk} does it: see its page in the admin\n"
     run_pending()
-    assert set(states_of(ids).values()) == {State.CREATED}
+    assert set(states_of(ids).values()) == {State.READY}
     assert set(states_of(others).values()) == {State.ERROR}
     change = Change.objects.get()
     assert (change.actor, change.source, change.object_count) == ("deploy", "command", 3)
@@ -63,7 +63,7 @@ def test_empty_tenant_is_no_tenant_and_other_empty_filters_are_refused() -> None
     run_pending()
 
     assert set(states_of(ids).values()) == {State.CANCELLED}
-    assert set(states_of(others).values()) == {State.CREATED}
+    assert set(states_of(others).values()) == {State.READY}
 
 
 def test_values_are_passed_on() -> None:

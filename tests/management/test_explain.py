@@ -68,7 +68,7 @@ def test_json_has_the_codes_and_the_rows() -> None:
 
     found = json.loads(printed(str(job.pk), "--format=json"))
 
-    assert (found["job_id"], found["state"]) == (job.pk, "created")
+    assert (found["job_id"], found["state"]) == (job.pk, "ready")
     (cause,) = found["causes"]
     assert cause["code"] == "queue_paused"
     assert cause["target"] == {"kind": "queue", "id": queue.pk, "label": str(queue)}

@@ -241,9 +241,9 @@ CASES: list[tuple[Callable[[], tuple[str, int, Call]], str, dict[str, Any], dict
     (retry_details, "retry", {}, {"retried_details": 3}),
     (drain_worker, "drain", {"draining": False}, {"draining": True}),
     (stop_worker, "stop", {"stopping": False}, {"stopping": True}),
-    (cancel_waiting_job, "cancel", {"state": "created"}, {"cancelled": 1}),
+    (cancel_waiting_job, "cancel", {"state": "ready"}, {"cancelled": 1}),
     (cancel_running_job, "cancel", {"state": "running"}, {"asked_to_stop": 1}),
-    (retry_job, "retry", {"state": "error"}, {"state": "created"}),
+    (retry_job, "retry", {"state": "error"}, {"state": "ready"}),
     (prioritize_job, "set_priority", {"priority": 240}, {"priority": 120}),
     (delay_job, "set_run_at", {"run_at": AT}, {"run_at": NEXT}),
     (move_job, "move", {"queue": "acme / default"}, {"queue": "acme / mail"}),
@@ -365,7 +365,7 @@ def test_bulk_of_100_jobs_leaves_one_entry_when_some_end_and_some_are_asked() ->
 
     change = Change.objects.get()
     assert change.after == {"cancelled": 60, "asked_to_stop": 40}
-    assert change.before == {"state": ["created", "running"]}
+    assert change.before == {"state": ["ready", "running"]}
     assert (change.object_count, change.object_ids) == (100, sorted([*waiting, *running]))
     assert (change.object_label, change.tenant) == (noop.name, "acme")
 

@@ -49,7 +49,7 @@ def test_job_is_ready_again_when_it_failed_or_was_cancelled_and_is_retried(state
         return
     assert changed == [job.pk]
     again = Job.objects.get(pk=job.pk)
-    assert (again.state, again.attempt, again.worker_id) == ("created", 0, None)
+    assert (again.state, again.attempt, again.worker_id) == ("ready", 0, None)
     assert (again.finished_at, again.started_at, again.queued_at) == (None, None, None)
     assert (again.result, again.cancel_requested_at) == (None, None)
     assert again.errors == [{"message": "first"}]
@@ -73,7 +73,7 @@ def test_job_is_ready_when_it_was_scheduled_and_is_to_run_now(state):
     changed = control.run_now([job.pk])
 
     assert changed == ([job.pk] if state in ("scheduled", "held") else [])
-    assert state_of(job.pk) == ("created" if state == "scheduled" else state)
+    assert state_of(job.pk) == ("ready" if state == "scheduled" else state)
     if changed:
         assert Job.objects.get(pk=job.pk).run_at <= timezone.now()
 
@@ -95,13 +95,13 @@ def test_queue_changes_when_the_job_waits(state):
 
     changed = control.change_queue([job.pk], tenant="globex", queue="mail")
 
-    assert changed == ([job.pk] if state in ("created", "scheduled") else [])
+    assert changed == ([job.pk] if state in ("ready", "scheduled") else [])
     moved = Job.objects.get(pk=job.pk).queue
     assert ((moved.tenant, moved.name) == ("globex", "mail")) == bool(changed)
 
 
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize(("hours", "then"), [(1, "scheduled"), (-1, "created")])
+@pytest.mark.parametrize(("hours", "then"), [(1, "scheduled"), (-1, "ready")])
 def test_time_changes_when_the_job_is_ready_or_scheduled(state, hours, then):
     job = make_job(state=state)
     moment = timezone.now() + timedelta(hours=hours)
@@ -175,7 +175,7 @@ def test_change_is_undone_when_its_transaction_is_rolled_back():
         control.cancel([job.pk])
         transaction.set_rollback(True)
 
-    assert state_of(job.pk) == "created"
+    assert state_of(job.pk) == "ready"
 
 
 # queues
@@ -285,7 +285,7 @@ def test_due_jobs_become_ready_when_they_are_promoted():
 
     assert maintain.promote("default") == 3
 
-    assert {state_of(job_id) for job_id in due} == {"created"}
+    assert {state_of(job_id) for job_id in due} == {"ready"}
     assert state_of(later.pk) == "scheduled"
     assert 3500 < (maintain.seconds_to_next_due("default") or 0) <= 3600
 
@@ -315,12 +315,12 @@ def test_lanes_follow_when_the_scope_of_priority_changes(settings):
 
 
 def test_transitions_lead_everywhere_when_they_are_followed():
-    reached = {State.CREATED}
+    reached = {State.READY}
     while more := {after for state in reached for after in TRANSITIONS[state]} - reached:
         reached |= more
 
     assert reached == set(State) == set(TRANSITIONS)
-    assert all(TRANSITIONS[state] <= {State.CREATED, State.HELD} for state in FINAL)
+    assert all(TRANSITIONS[state] <= {State.READY, State.HELD} for state in FINAL)
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def plant_jobs(queue: TenantQueue) -> None:
         "unique_key": gate_key(TENANT, PLANTED),
         "errors": [{"class": "ValueError", "message": text, "traceback": text}],
     }
-    for state in ("created", "scheduled", "held", "success", "error", "cancelled"):
+    for state in ("ready", "scheduled", "held", "success", "error", "cancelled"):
         ended = {"result": {"of": text}} if state == "success" else {}
         make_job(queue, state=state, **values, **ended)
     for days in (1, 40, 4000):  # of months with a leaf or without
@@ -113,7 +113,7 @@ def plant_bulk() -> None:
         ({"state": "error", "q": PLANTED}, None),
         ({"state": "error", "tenant": TENANT}, None),
         ({"state": "error", "tenant": OTHER}, None),
-        ({"state": "created", "tenant": OTHER}, {"queue": "mail", "tenant": TENANT}),
+        ({"state": "ready", "tenant": OTHER}, {"queue": "mail", "tenant": TENANT}),
     ):
         bulk.start("retry" if values is None else "move", filters, values)
     run_pending()
@@ -222,7 +222,7 @@ def test_no_column_names_the_tenant_or_has_its_data_when_it_was_erased(settings:
         TenantQueue.objects.get(tenant=OTHER, name="later").pk
     ] * 2
     assert "follow_ups" not in str(waits.follow_ups[1])
-    assert (waits.state, ended.follow_ups) == ("created", None)
+    assert (waits.state, ended.follow_ups) == ("ready", None)
     assert len(deliveries) == 2
     assert {state_of(job.pk) for job in deliveries} == {"success", "scheduled"}
 
@@ -238,11 +238,11 @@ def test_bulk_actions_that_may_act_on_its_jobs_have_to_end_before_a_tenant_is_er
 
     with pytest.raises(InvalidState, match="3 jobs of tenant"):
         erase_tenant(TENANT, using="default")
-    assert {state_of(job.pk) for job in (of_all, of_queue, to_it)} == {"created"}
+    assert {state_of(job.pk) for job in (of_all, of_queue, to_it)} == {"ready"}
 
     erase_tenant(TENANT, using="default", stop=True)
 
     assert not Job.objects.filter(pk__in=[of_all.pk, of_queue.pk, to_it.pk]).exists()
-    assert state_of(kept.pk) == "created"
+    assert state_of(kept.pk) == "ready"
     assert Job.objects.count() == 2
     assert traces() == set()

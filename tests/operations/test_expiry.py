@@ -40,7 +40,7 @@ def test_expired_head_in_a_paused_queue_lets_its_session_go_on() -> None:
     assert maintain.expire("default") == 1
 
     run_commit_hooks("default")
-    assert (head.refresh().state, after.refresh().state) == ("cancelled", "created")
+    assert (head.refresh().state, after.refresh().state) == ("cancelled", "ready")
     assert head.last_error is not None
     assert head.last_error["message"] == "it expired before it could start"
     assert head.last_error["class"] == "django_tenantqueue.exceptions.Cancelled"
@@ -71,7 +71,7 @@ def test_expired_jobs_are_cancelled_wherever_they_wait() -> None:
     assert maintain.expire("default") == len(ids)
 
     assert set(states_of(ids).values()) == {"cancelled"}
-    assert set(states_of([job.pk for job in fresh]).values()) == {"created"}
+    assert set(states_of([job.pk for job in fresh]).values()) == {"ready"}
     assert state_of(running.pk) == "running"
 
 
@@ -93,7 +93,7 @@ def test_expired_details_make_room_and_the_monitor_ends() -> None:
 
     assert maintain.expire("default") == 3
 
-    assert states(monitor) == ["cancelled"] * 3 + ["created"]
+    assert states(monitor) == ["cancelled"] * 3 + ["ready"]
     assert [job.result for job in run_pending()] == [None, "done"]
     assert monitor.progress().cancelled == 3
 
@@ -131,7 +131,7 @@ def test_unique_key_is_free_when_its_job_has_expired() -> None:
     assert second.pk != first.pk
 
 
-@pytest.mark.parametrize(("on_failure", "state"), [("continue", "created"), ("halt", "held")])
+@pytest.mark.parametrize(("on_failure", "state"), [("continue", "ready"), ("halt", "held")])
 def test_session_halts_when_a_job_expires_in_its_turn_that_says_so(
     on_failure: Any, state: str
 ) -> None:

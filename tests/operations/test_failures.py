@@ -50,7 +50,7 @@ def test_jobs_of_the_group_are_retried_and_no_others():
     done = retry_failed(TASK, "ValueError", timezone.now() - HOUR)
 
     assert (len(done.ids), done.more) == (3, False)
-    assert states(mine) == ["created"] * 3
+    assert states(mine) == ["ready"] * 3
     assert set(states(others)) == {"error", "cancelled"}
 
 
@@ -77,7 +77,7 @@ def test_newest_jobs_are_retried_when_there_are_more_than_one_call_takes(monkeyp
     done = retry_failed(TASK, "ValueError", timezone.now() - HOUR, limit=3)
 
     assert (len(done.ids), done.more) == (3, True)
-    assert (states(new), states(old)) == (["created"] * 3, ["error"] * 2)
+    assert (states(new), states(old)) == (["ready"] * 3, ["error"] * 2)
 
 
 def test_jobs_of_other_queues_are_left_when_queues_are_named(monkeypatch):
@@ -88,7 +88,7 @@ def test_jobs_of_other_queues_are_left_when_queues_are_named(monkeypatch):
     done = retry_failed(TASK, "ValueError", timezone.now() - HOUR, queues=[mine.pk])
 
     assert (len(done.ids), done.more) == (3, False)
-    assert (states(wanted), states(left)) == (["created"] * 3, ["error"] * 3)
+    assert (states(wanted), states(left)) == (["ready"] * 3, ["error"] * 3)
     assert Change.objects.get().tenant == mine.tenant
 
 
@@ -107,7 +107,7 @@ def test_walk_ends_when_few_of_very_many_jobs_are_in_the_named_queues(monkeypatc
 
 def test_jobs_that_wait_for_another_attempt_are_cancelled_and_no_others():
     queue = make_queue()
-    mine = [*make_waiting(queue, 2), *make_waiting(queue, state="created")]
+    mine = [*make_waiting(queue, 2), *make_waiting(queue, state="ready")]
     others = [
         *make_waiting(queue, cls="KeyError"),
         *make_waiting(queue, name="app.tasks.other"),
@@ -142,7 +142,7 @@ def test_group_is_found_when_names_are_hostile(text):
     (job_id,) = make_failed(queue, name=name[:2000], cls=stored)
 
     assert len(retry_failed(text[:2000] or "?", text, timezone.now() - HOUR).ids) == 1
-    assert state_of(job_id) == "created"
+    assert state_of(job_id) == "ready"
 
 
 @pytest.mark.parametrize("stored", [5, "text", {"a": 1}, [5], ["text"], [None], []])
@@ -150,4 +150,4 @@ def test_job_ends_and_is_found_when_its_errors_have_another_shape(stored):
     (job_id,) = make_failed(make_queue(), errors=stored)
 
     assert len(retry_failed(TASK, "?", timezone.now() - HOUR).ids) == 1
-    assert state_of(job_id) == "created"
+    assert state_of(job_id) == "ready"

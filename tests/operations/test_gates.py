@@ -63,7 +63,7 @@ def test_keys_of_two_tenants_differ_when_they_look_alike() -> None:
 def test_one_job_of_a_session_is_let_through() -> None:
     jobs = [noop.using(session="s", tenant="acme").delay() for _ in range(3)]
 
-    assert states(jobs) == ["created", "held", "held"]
+    assert states(jobs) == ["ready", "held", "held"]
     assert [job.held_by for job in jobs] == [None, "session", "session"]
 
 
@@ -74,7 +74,7 @@ def test_other_sessions_and_tenants_do_not_wait() -> None:
         for tenant in ("acme", "zeta")
     ]
 
-    assert states(jobs) == ["created"] * 4
+    assert states(jobs) == ["ready"] * 4
 
 
 def test_session_runs_over_all_queues_of_its_tenant() -> None:
@@ -82,7 +82,7 @@ def test_session_runs_over_all_queues_of_its_tenant() -> None:
         noop.using(session="s", tenant="acme", queue=queue).delay() for queue in ("a", "b", "a")
     ]
 
-    assert states(jobs) == ["created", "held", "held"]
+    assert states(jobs) == ["ready", "held", "held"]
     ended = run_pending()
     assert [job.pk for job in ended] == [job.pk for job in jobs]
 
@@ -106,11 +106,11 @@ def test_session_goes_by_priority_run_at_and_id() -> None:
 
 def test_urgent_job_swaps_places_when_nobody_has_claimed_the_released_one() -> None:
     usual = noop.using(session="s").delay()
-    assert states([usual]) == ["created"]
+    assert states([usual]) == ["ready"]
 
     urgent = noop.using(session="s", priority=1).delay()
 
-    assert states([usual, urgent]) == ["held", "created"]
+    assert states([usual, urgent]) == ["held", "ready"]
 
 
 def test_head_that_waits_for_its_time_blocks_the_session() -> None:
@@ -130,7 +130,7 @@ def test_head_that_waits_for_its_time_is_overtaken_when_it_says_so() -> None:
     ]
     ready = noop.using(session="s", priority=3).delay()
 
-    assert states([*later, ready]) == ["held", "held", "created"]
+    assert states([*later, ready]) == ["held", "held", "ready"]
 
 
 def in_an_hour(priority: int, on_wait: Any) -> Job:
@@ -153,7 +153,7 @@ def test_job_that_waits_for_its_time_blocks_the_session_behind_one_that_is_overt
 
     control.cancel([second.pk])
 
-    assert states([first, *due]) == ["held", "created", "held"]
+    assert states([first, *due]) == ["held", "ready", "held"]
 
 
 def test_job_that_waits_for_its_time_blocks_none_that_is_more_urgent() -> None:
@@ -164,7 +164,7 @@ def test_job_that_waits_for_its_time_blocks_none_that_is_more_urgent() -> None:
 
     assert find_open("default", SESSION, after="", most=100, user_slots=1)[0] == {"/s"}
     assert Sweep().step("default") == 1
-    assert states([due]) == ["created"]
+    assert states([due]) == ["ready"]
 
 
 def test_session_says_for_all_whether_a_waiting_job_is_overtaken() -> None:
@@ -174,7 +174,7 @@ def test_session_says_for_all_whether_a_waiting_job_is_overtaken() -> None:
 
     tune_session(Session.objects.get().pk, on_wait="skip")
 
-    assert states([*waits, due]) == ["held", "held", "created"]
+    assert states([*waits, due]) == ["held", "held", "ready"]
 
 
 def test_blocking_jobs_with_a_time_of_their_own_are_found_by_an_index() -> None:
@@ -204,7 +204,7 @@ def test_sweep_leaves_sessions_alone_in_which_nothing_is_due() -> None:
 
     assert look()[0] == {"/s"}
     assert Sweep().step("default") == 1
-    assert states([due]) == ["created"]
+    assert states([due]) == ["ready"]
 
 
 def test_head_is_let_through_by_the_sweep_when_its_time_has_come() -> None:
@@ -216,24 +216,24 @@ def test_head_is_let_through_by_the_sweep_when_its_time_has_come() -> None:
 
     assert Sweep().step("default") == 1
 
-    assert states([later, ready]) == ["created", "held"]
+    assert states([later, ready]) == ["ready", "held"]
 
 
 def test_sweep_repairs_a_session_whose_release_was_missed() -> None:
     usual = noop.using(session="s").delay()
-    assert states([usual]) == ["created"]
+    assert states([usual]) == ["ready"]
     urgent = noop.using(session="s", priority=1).delay()
     connection.run_on_commit.clear()
 
     assert Sweep().step("default") == 1
 
-    assert states([usual, urgent]) == ["held", "created"]
+    assert states([usual, urgent]) == ["held", "ready"]
     assert Sweep().step("default") == 0
 
 
 def test_sweep_takes_back_what_is_inside_a_paused_session_without_a_line() -> None:
     job = noop.using(session="s").delay()
-    assert states([job]) == ["created"]
+    assert states([job]) == ["ready"]
     Session.objects.update(paused=True)
 
     Sweep().step("default")
@@ -244,19 +244,19 @@ def test_sweep_takes_back_what_is_inside_a_paused_session_without_a_line() -> No
 def test_job_that_waits_after_a_rescue_is_overtaken_when_it_says_so() -> None:
     killed = noop.using(session=Serial("s", on_wait="skip")).delay()
     ready = noop.using(session="s").delay()
-    assert states([killed, ready]) == ["created", "held"]
+    assert states([killed, ready]) == ["ready", "held"]
     later = timezone.now() + timedelta(hours=1)
     Job.objects.filter(pk=killed.pk).update(state="scheduled", attempt=1, run_at=later)
 
     assert Sweep().step("default") == 1
 
-    assert states([killed, ready]) == ["held", "created"]
+    assert states([killed, ready]) == ["held", "ready"]
 
 
 def test_overtaken_job_keeps_its_place_in_the_line_when_its_time_is_changed() -> None:
     overtaken = noop.using(session=Serial("s", on_wait="skip")).delay()
     runs = noop.using(session="s").delay()
-    assert states([overtaken, runs]) == ["created", "held"]
+    assert states([overtaken, runs]) == ["ready", "held"]
     later = timezone.now() + timedelta(hours=1)
     Job.objects.filter(pk=overtaken.pk).update(state="scheduled", attempt=1, run_at=later)
     assert Sweep().step("default") == 1
@@ -264,7 +264,7 @@ def test_overtaken_job_keeps_its_place_in_the_line_when_its_time_is_changed() ->
 
     control.change_run_at([overtaken.pk], timezone.now())
 
-    assert states([overtaken, runs]) == ["held", "created"]
+    assert states([overtaken, runs]) == ["held", "ready"]
     assert [job.pk for job in run_pending()] == [runs.pk, overtaken.pk]
 
 
@@ -329,7 +329,7 @@ def test_cancelled_head_lets_the_next_go() -> None:
 
     assert control.cancel([jobs[0].pk]) == ([jobs[0].pk], [])
 
-    assert states(jobs) == ["cancelled", "created", "held"]
+    assert states(jobs) == ["cancelled", "ready", "held"]
 
 
 def test_cancelled_head_halts_the_session_but_not_one_in_the_line() -> None:
@@ -351,7 +351,7 @@ def test_as_many_of_a_user_are_let_through_as_the_setting_says(settings) -> None
     settings.TENANTQUEUE = {**settings.TENANTQUEUE, "DEFAULT_USER_SLOTS": 2}
     jobs = [noop.using(limit_user="7").delay() for _ in range(4)]
 
-    assert states(jobs) == ["created", "created", "held", "held"]
+    assert states(jobs) == ["ready", "ready", "held", "held"]
     assert len(run_pending()) == 4
 
 
@@ -366,7 +366,7 @@ def test_user_slots_come_from_the_user_then_from_all_users_of_the_tenant(setting
 
     def let_through(tenant: str, user: str) -> int:
         jobs = [noop.using(limit_user=user, tenant=tenant).delay() for _ in range(6)]
-        return states(jobs).count("created")
+        return states(jobs).count("ready")
 
     assert let_through("zeta", "boss") == 1
     assert let_through("acme", "any") == 3
@@ -377,7 +377,7 @@ def test_job_that_waits_for_its_time_takes_none_of_its_users_slots() -> None:
     later = noop.using(limit_user="7", run_at=timedelta(hours=1)).delay()
     jobs = [noop.using(limit_user="7").delay() for _ in range(3)]
 
-    assert states([later, *jobs]) == ["scheduled", "created", "created", "held"]
+    assert states([later, *jobs]) == ["scheduled", "ready", "ready", "held"]
     assert len(run_pending(scheduled=True)) == 4
 
 
@@ -385,7 +385,7 @@ def test_job_passes_its_session_and_then_its_user() -> None:
     others = [noop.using(limit_user="7").delay() for _ in range(2)]
     both = [noop.using(limit_user="7", session="s").delay() for _ in range(2)]
 
-    assert states([*others, *both]) == ["created", "created", "held", "held"]
+    assert states([*others, *both]) == ["ready", "ready", "held", "held"]
     assert [job.held_by for job in both] == ["limit_user", "session"]
     assert len(run_pending()) == 4
 
@@ -399,15 +399,15 @@ def test_job_comes_to_its_user_when_somebody_else_of_its_session_has_ended() -> 
 
 def test_more_are_let_through_when_the_slots_are_raised_and_less_when_lowered() -> None:
     jobs = [noop.using(limit_user="7").delay() for _ in range(5)]
-    assert states(jobs).count("created") == 2
+    assert states(jobs).count("ready") == 2
 
     Session.objects.update(num_slots=4)
     Sweep().step("default")
-    assert states(jobs) == ["created"] * 4 + ["held"]
+    assert states(jobs) == ["ready"] * 4 + ["held"]
 
     Session.objects.update(num_slots=1)
     Sweep().step("default")
-    assert states(jobs) == ["created"] + ["held"] * 4
+    assert states(jobs) == ["ready"] + ["held"] * 4
 
 
 # what operators do
@@ -417,20 +417,20 @@ def test_retried_job_takes_its_place_in_the_session_again() -> None:
     failing = fail.using(session="s", max_attempts=1, priority=1).delay()
     run_pending()
     waiting = [noop.using(session="s").delay() for _ in range(2)]
-    assert states([failing, *waiting]) == ["error", "created", "held"]
+    assert states([failing, *waiting]) == ["error", "ready", "held"]
 
     assert control.retry([failing.pk]) == [failing.pk]
 
-    assert states([failing, *waiting]) == ["created", "held", "held"]
+    assert states([failing, *waiting]) == ["ready", "held", "held"]
 
 
 def test_priority_changes_the_place_in_the_line() -> None:
     jobs = [noop.using(session="s").delay() for _ in range(3)]
-    assert states(jobs) == ["created", "held", "held"]
+    assert states(jobs) == ["ready", "held", "held"]
 
     control.change_priority([jobs[2].pk], 1)
 
-    assert states(jobs) == ["held", "held", "created"]
+    assert states(jobs) == ["held", "held", "ready"]
 
 
 def test_time_changes_the_place_in_the_line() -> None:
@@ -439,7 +439,7 @@ def test_time_changes_the_place_in_the_line() -> None:
 
     control.change_run_at([jobs[0].pk], timezone.now() + timedelta(hours=1))
 
-    assert states(jobs) == ["held", "created"]
+    assert states(jobs) == ["held", "ready"]
 
 
 def test_held_job_can_run_now() -> None:
@@ -448,7 +448,7 @@ def test_held_job_can_run_now() -> None:
 
     assert control.run_now([later.pk]) == [later.pk]
 
-    assert states([later]) == ["created"]
+    assert states([later]) == ["ready"]
 
 
 def test_job_of_a_session_stays_with_its_tenant() -> None:

@@ -81,7 +81,7 @@ def test_failed_callback_can_be_retried() -> None:
 
     assert anchor_of(monitor).held_by == "details"
     run_commit_hooks("default")
-    assert anchor_of(monitor).state == "created"
+    assert anchor_of(monitor).state == "ready"
 
 
 def test_retried_callback_waits_for_retried_details() -> None:
@@ -127,7 +127,7 @@ def test_details_with_one_key_run_one_after_another() -> None:
     alone = noop.using(unique=Unique("while_executing", key="device"))
     monitor = start([alone.call(), alone.call(), noop.call()])
 
-    assert states(monitor) == ["created", "held", "created"]
+    assert states(monitor) == ["ready", "held", "ready"]
     assert monitor.details().order_by("pk")[1].held_by == "exclusive"
     run_pending()
     assert states(monitor) == ["success"] * 3
@@ -195,7 +195,7 @@ def test_stop_after_failures_says_why_and_goes_on_when_they_are_retried() -> Non
     assert progress.reason == (
         "3 details have failed, and it stops after 3: retry them, or raise that number"
     )
-    assert states(monitor).count("created") == 0
+    assert states(monitor).count("ready") == 0
 
     tune_monitor(monitor.pk, stop_after_failures=4)
     assert len(run_pending()) == 1
@@ -225,7 +225,7 @@ def test_retry_goes_in_steps(monkeypatch) -> None:
 
     assert retry_failed_details(monitor.pk) == 7
 
-    assert states(monitor) == ["created"] * 3 + ["held"] * 4
+    assert states(monitor) == ["ready"] * 3 + ["held"] * 4
 
 
 def test_cancelled_monitor_ends_without_its_callback(monkeypatch) -> None:

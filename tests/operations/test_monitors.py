@@ -47,7 +47,7 @@ pytestmark = pytest.mark.django_db
 def test_as_many_are_fed_as_may_be_in_flight() -> None:
     monitor = start()
 
-    assert states(monitor) == ["created"] * 3 + ["held"] * 7
+    assert states(monitor) == ["ready"] * 3 + ["held"] * 7
     assert monitor.details().filter(held_by="monitor").count() == 7
 
 
@@ -66,7 +66,7 @@ def test_place_is_filled_when_one_has_ended() -> None:
 
     run_some(1)
 
-    assert states(monitor) == ["success"] + ["created"] * 3 + ["held"] * 6
+    assert states(monitor) == ["success"] + ["ready"] * 3 + ["held"] * 6
 
 
 def test_a_retrying_detail_keeps_its_place() -> None:
@@ -133,7 +133,7 @@ def test_details_pass_the_caps_of_their_users(settings) -> None:
     settings.TENANTQUEUE = {**settings.TENANTQUEUE, "DEFAULT_USER_SLOTS": 1}
     monitor = start([noop.using(limit_user="7").call() for _ in range(4)])
 
-    assert states(monitor) == ["created", "held", "held", "held"]
+    assert states(monitor) == ["ready", "held", "held", "held"]
     assert list(monitor.details().order_by("pk").values_list("held_by", flat=True)) == [
         None,
         "limit_user",
@@ -186,10 +186,10 @@ def test_more_are_fed_when_parallel_is_raised_and_taken_back_when_lowered() -> N
     monitor = start()
 
     tune_monitor(monitor.pk, parallel=6)
-    assert states(monitor) == ["created"] * 6 + ["held"] * 4
+    assert states(monitor) == ["ready"] * 6 + ["held"] * 4
 
     tune_monitor(monitor.pk, parallel=2)
-    assert states(monitor) == ["created"] * 2 + ["held"] * 8
+    assert states(monitor) == ["ready"] * 2 + ["held"] * 8
 
 
 def test_edits_of_the_row_are_found_by_the_duty() -> None:
@@ -200,7 +200,7 @@ def test_edits_of_the_row_are_found_by_the_duty() -> None:
 
     rows.update(parallel=5)
     assert feeder.step("default") == 2
-    assert states(monitor) == ["created"] * 5 + ["held"] * 5
+    assert states(monitor) == ["ready"] * 5 + ["held"] * 5
 
     rows.update(paused=True)
     assert feeder.step("default") == 0
@@ -210,7 +210,7 @@ def test_edits_of_the_row_are_found_by_the_duty() -> None:
     assert feeder.step("default") == 5
     rows.update(priority=8)
     feeder.step("default")
-    fed = monitor.details().filter(state="created")
+    fed = monitor.details().filter(state="ready")
     assert set(fed.values_list("priority", "lane")) == {(8, 8)}
 
 
@@ -228,7 +228,7 @@ def test_duty_goes_on_where_it_stopped() -> None:
 
     assert [feeder.step("default") for _ in range(3)] == [2, 2, 1]
 
-    assert [states(monitor).count("created") for monitor in monitors] == [4] * 5
+    assert [states(monitor).count("ready") for monitor in monitors] == [4] * 5
     assert feeder.after == 0
 
 
@@ -240,7 +240,7 @@ def test_duty_goes_on_behind_details_whose_monitors_were_deleted() -> None:
 
     assert [feeder.step("default") for _ in range(3)] == [0, 1, 1]
 
-    assert [states(monitor).count("created") for monitor in monitors[3:]] == [4] * 2
+    assert [states(monitor).count("ready") for monitor in monitors[3:]] == [4] * 2
 
 
 def test_details_get_the_priority_when_they_are_fed() -> None:
@@ -251,7 +251,7 @@ def test_details_get_the_priority_when_they_are_fed() -> None:
     Feeder().step("default")
 
     assert set(monitor.details().values_list("state", "priority")) == {
-        ("created", 100),
+        ("ready", 100),
         ("held", 300),
     }
     other = noop.using(priority=200).delay()
@@ -268,7 +268,7 @@ def test_lane_is_that_of_the_setting(settings) -> None:
     tune_monitor(monitor.pk, priority=3)
 
     run_commit_hooks("default")
-    fed = monitor.details().filter(state="created")
+    fed = monitor.details().filter(state="ready")
     assert set(fed.values_list("priority", "lane")) == {(3, 0)}
     assert not any(row.is_open for row in find_open(by_tenant=True))
 
@@ -301,13 +301,13 @@ def test_retrying_detail_does_not_start_when_it_is_paused() -> None:
 
 def test_interval_feeds_at_its_pace() -> None:
     monitor = start(interval=60)
-    assert states(monitor).count("created") == 3
+    assert states(monitor).count("ready") == 3
     assert len(run_pending()) == 3
     assert Feeder().step("default") == 0
 
     MonitorPace.objects.update(fed_at=timezone.now() - timedelta(seconds=90))
     assert Feeder().step("default") == 3
-    assert states(monitor) == ["success"] * 3 + ["created"] * 3 + ["held"] * 4
+    assert states(monitor) == ["success"] * 3 + ["ready"] * 3 + ["held"] * 4
     # it stays on its grid: half an interval of those 90 s is over already
     age = (timezone.now() - MonitorPace.objects.get().fed_at).total_seconds()
     assert 29 < age < 35
@@ -321,7 +321,7 @@ def test_interval_does_not_hold_up_what_is_too_much() -> None:
 
     tune_monitor(monitor.pk, parallel=1)
 
-    assert states(monitor).count("created") == 1
+    assert states(monitor).count("ready") == 1
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def test_next_of_a_session_starts_after_the_last_detail() -> None:
     second = start(session="s", tenant="acme", on_end=echo.call("second"))
     last = noop.using(session="s", tenant="acme").delay()
 
-    assert states(first).count("created") == 3
+    assert states(first).count("ready") == 3
     assert states(second) == ["held"] * 10
     assert second.progress().status == "waiting"
 
@@ -558,4 +558,4 @@ def test_coroutines_start_and_follow_a_monitor():
         job = await (await noop.adelay()).arefresh()
         return added, progress.total, job.state
 
-    assert async_to_sync(follow)() == (1, 2, "created")
+    assert async_to_sync(follow)() == (1, 2, "ready")

@@ -131,7 +131,7 @@ def test_suspect_is_rescued_when_it_has_looked_dead_for_four_seconds_and_not_bef
     assert finder.look("default", 103.9) == 0
     assert state_of(job.pk) == State.RUNNING
     assert finder.look("default", 104.2) == 1
-    assert state_of(job.pk) == State.CREATED
+    assert state_of(job.pk) == State.READY
     assert finder.seconds_to_rescue(104.3) == math.inf
 
 
@@ -149,4 +149,4 @@ def test_suspect_is_seen_for_the_first_time_when_it_has_given_a_sign_of_life_sin
     assert state_of(job.pk) == State.RUNNING
     Worker.objects.filter(pk=worker.pk).update(heartbeat_at=minute_ago)
     assert finder.look("default", 108.5) == 1
-    assert state_of(job.pk) == State.CREATED
+    assert state_of(job.pk) == State.READY

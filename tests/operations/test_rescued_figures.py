@@ -104,7 +104,7 @@ def test_jobs_are_rescued_and_the_error_is_logged_when_figures_cannot_be_stored(
             cursor.execute("ALTER TABLE tenantqueue_figure_away RENAME TO tenantqueue_figure")
 
     assert rescued.retried == [job_id]
-    assert state_of(job_id) == "created"
+    assert state_of(job_id) == "ready"
     assert "are missing in the figures" in caplog.text
 
 
@@ -121,4 +121,4 @@ def test_job_that_ends_with_its_worker_is_logged_as_an_error(worker, caplog):
     assert error.getMessage() == (
         f"job {last} (tests.testapp.tasks.noop) failed for good with its worker: it was killed"
     )
-    assert state_of(again) == "created"
+    assert state_of(again) == "ready"

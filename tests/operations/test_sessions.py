@@ -91,7 +91,7 @@ def test_cap_of_all_users_reaches_each_by_the_sweep() -> None:
 
     Sweep().step("default")
 
-    assert [job.refresh().state for job in jobs].count("created") == 6
+    assert [job.refresh().state for job in jobs].count("ready") == 6
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,13 @@ def test_cap_of_all_users_reaches_each_by_the_sweep() -> None:
 def test_lower_cap_of_all_users_reaches_one_without_a_line(tenant: str, user: str) -> None:
     jobs = [noop.using(tenant=tenant, limit_user=user).delay() for _ in range(2)]
     run_commit_hooks("default")
-    assert [job.refresh().state for job in jobs] == ["created"] * 2
+    assert [job.refresh().state for job in jobs] == ["ready"] * 2
     make_user_limit(tenant, num_slots=1)
     run_commit_hooks("default")
 
     Sweep().step("default")
 
-    assert [job.refresh().state for job in jobs] == ["created", "held"]
+    assert [job.refresh().state for job in jobs] == ["ready", "held"]
 
 
 def test_sweep_repairs_a_users_line_whose_release_was_missed() -> None:
@@ -118,7 +118,7 @@ def test_sweep_repairs_a_users_line_whose_release_was_missed() -> None:
 
     assert Sweep().step("default") == 1
 
-    assert (usual.refresh().state, urgent.refresh().state) == ("held", "created")
+    assert (usual.refresh().state, urgent.refresh().state) == ("held", "ready")
     assert Sweep().step("default") == 0
 
 
@@ -145,4 +145,4 @@ def test_pause_takes_back_what_nobody_has_claimed_and_resume_lets_it_through() -
 
     assert sessions.resume_sessions([session.pk]) == [session.pk]
     run_commit_hooks("default")
-    assert job.refresh().state == "created"
+    assert job.refresh().state == "ready"

@@ -99,7 +99,7 @@ def test_jobs_run_when_the_task_is_resumed() -> None:
 
     assert resume_task(NOOP) is not None
 
-    assert states(jobs) == ["created"] * 3
+    assert states(jobs) == ["ready"] * 3
     assert len(run_pending()) == 3
     assert Job.objects.get(pk=jobs[0].pk).attempt == 1
 
@@ -125,7 +125,7 @@ def test_everything_goes_when_the_control_is_deleted() -> None:
 
     assert delete_controls([paused.pk]) == [paused.pk]
 
-    assert states(jobs) == ["created"] * 3
+    assert states(jobs) == ["ready"] * 3
     assert len(run_pending()) == 3
 
 
@@ -135,7 +135,7 @@ def test_lines_are_opened_in_steps_when_nothing_holds_the_task(monkeypatch) -> N
 
     assert [task_gate.sweep("default", "default").ready for _ in range(4)] == [4, 4, 2, 0]
 
-    assert set(Job.objects.filter(pk__in=ids).values_list("state", flat=True)) == {"created"}
+    assert set(Job.objects.filter(pk__in=ids).values_list("state", flat=True)) == {"ready"}
 
 
 def test_job_of_a_session_keeps_its_turn_when_its_task_is_paused() -> None:
@@ -172,7 +172,7 @@ def test_jobs_come_back_to_their_gates_in_order_when_the_task_is_resumed(setting
 
     resume_task(NOOP)
 
-    assert states(jobs) == ["created", "held", "held"]
+    assert states(jobs) == ["ready", "held", "held"]
     assert [job.held_by for job in jobs] == [None, "limit_user", "limit_user"]
     assert [job.pk for job in run_pending()] == [job.pk for job in jobs]
 
@@ -211,7 +211,7 @@ def test_more_urgent_job_of_the_session_swaps_places_with_one_that_its_task_hold
 
     urgent = add.using(session="s", priority=1).delay(1)
 
-    assert states([usual, urgent]) == ["held", "created"]
+    assert states([usual, urgent]) == ["held", "ready"]
     assert usual.held_by == "session"
     assert Session.objects.count() == 1
 
@@ -255,7 +255,7 @@ def test_next_one_goes_when_one_has_ended(claim) -> None:
 
     claim.finish(first)
 
-    assert Counter(states(jobs)) == {"success": 1, "created": 1, "held": 1}
+    assert Counter(states(jobs)) == {"success": 1, "ready": 1, "held": 1}
     assert len(claim()) == 1
 
 
@@ -311,7 +311,7 @@ def test_more_go_when_the_cap_is_raised(claim) -> None:
 
     tune_control(made.pk, num_slots=3)
 
-    assert Counter(states(jobs)) == {"queued": 1, "created": 2, "held": 2}
+    assert Counter(states(jobs)) == {"queued": 1, "ready": 2, "held": 2}
 
 
 def test_lowered_cap_drains(claim) -> None:
@@ -324,7 +324,7 @@ def test_lowered_cap_drains(claim) -> None:
     claim.finish(second)
     assert Counter(states(jobs)) == {"success": 2, "queued": 1, "held": 2}
     claim.finish(third)
-    assert Counter(states(jobs)) == {"success": 3, "created": 1, "held": 1}
+    assert Counter(states(jobs)) == {"success": 3, "ready": 1, "held": 1}
 
 
 # whose turn it is
@@ -332,10 +332,10 @@ def test_lowered_cap_drains(claim) -> None:
 
 def released(count: int = 1) -> list[int]:
     """Return the queues of the jobs that a release of so many slots makes ready."""
-    before = set(Job.objects.filter(state="created").values_list("pk", flat=True))
+    before = set(Job.objects.filter(state="ready").values_list("pk", flat=True))
     TaskControl.objects.update(num_slots=count)
     task_gate.release_tasks("default", [NOOP], waits=False)
-    after = Job.objects.filter(state="created").exclude(pk__in=before).order_by("pk")
+    after = Job.objects.filter(state="ready").exclude(pk__in=before).order_by("pk")
     return list(after.values_list("queue_id", flat=True))
 
 
@@ -383,11 +383,11 @@ def test_queue_is_passed_over_when_nobody_takes_what_is_ready() -> None:
     hold(stuck, 5, priority=1)
     hold(free, 2)
     assert released() == [stuck.pk]
-    Job.objects.filter(state="created").update(task_at="2020-01-01T00:00:00Z")
+    Job.objects.filter(state="ready").update(task_at="2020-01-01T00:00:00Z")
 
     assert task_gate.release_tasks("default", [NOOP]).ready == 1
 
-    assert Job.objects.filter(state="created", queue=free).count() == 1
+    assert Job.objects.filter(state="ready", queue=free).count() == 1
 
 
 def test_job_that_is_ready_counts_for_a_while() -> None:
@@ -409,7 +409,7 @@ def test_walk_goes_on_when_it_was_cut(monkeypatch) -> None:
     done = [task_gate.release_tasks("default", [NOOP]).ready for _ in range(8)]
 
     assert sum(done) == 1
-    assert Job.objects.get(state="created").queue_id == free.pk
+    assert Job.objects.get(state="ready").queue_id == free.pk
 
 
 # what is wrong is said

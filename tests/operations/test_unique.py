@@ -155,7 +155,7 @@ def test_same_unfinished_job_is_returned_within_ten_minutes() -> None:
 
     assert not job.duplicate
     assert again.duplicate
-    assert (again.pk, again.state, again.final) == (job.pk, "created", False)
+    assert (again.pk, again.state, again.final) == (job.pk, "ready", False)
     assert again.name == echo.name  # read when it is asked for
     assert again.refresh().duplicate
     assert Job.objects.count() == 1
@@ -267,7 +267,7 @@ def test_twin_gets_the_new_time_when_the_strategy_is_reschedule() -> None:
     bound.using(run_at=timedelta(minutes=30)).delay()
     assert job.refresh().run_at < later - timedelta(hours=1)
     bound.delay()
-    assert job.refresh().state == "created"
+    assert job.refresh().state == "ready"
 
 
 def test_duplicate_is_logged_when_the_strategy_is_log(caplog: pytest.LogCaptureFixture) -> None:
@@ -304,7 +304,7 @@ def test_each_job_of_a_bulk_call_has_its_own_exclusive_key() -> None:
     run_commit_hooks("default")
     jobs = list(Job.objects.filter(pk__in=ids).order_by("pk"))
 
-    assert [job.state for job in jobs] == ["created", "created", "held"]
+    assert [job.state for job in jobs] == ["ready", "ready", "held"]
     assert jobs[0].exclusive_key == jobs[2].exclusive_key != jobs[1].exclusive_key
     assert [job.pk for job in jobs] == ids
 
@@ -357,14 +357,14 @@ def test_rescheduled_head_goes_behind_its_neighbours_in_the_session() -> None:
     head = add.using(session="s", unique=Unique("until_executing")).delay(1)
     other = add.using(session="s").delay(2)
     run_commit_hooks("default")
-    assert (head.refresh().state, other.refresh().state) == ("created", "held")
+    assert (head.refresh().state, other.refresh().state) == ("ready", "held")
 
     again = Unique("until_executing", on_conflict="reschedule")
     existing_job = add.using(session="s", unique=again).delay(1)
 
     assert existing_job.pk == head.pk
     run_commit_hooks("default")
-    assert (head.refresh().state, other.refresh().state) == ("held", "created")
+    assert (head.refresh().state, other.refresh().state) == ("held", "ready")
     assert [job.pk for job in run_pending()] == [other.pk, head.pk]
 
 
@@ -391,7 +391,7 @@ def test_retired_queue_rejects_a_duplicate_and_replaces_none() -> None:
     with pytest.raises(QueueRetired):
         add.using(tenant="acme", queue="retired", unique=replace).delay(1)
 
-    assert (rejected.refresh().state, first.refresh().state) == ("cancelled", "created")
+    assert (rejected.refresh().state, first.refresh().state) == ("cancelled", "ready")
 
 
 def test_retired_queue_takes_no_unique_job() -> None:
@@ -497,25 +497,25 @@ def test_one_of_a_key_runs_at_a_time() -> None:
     jobs = [noop.using(unique=Unique("while_executing")).delay() for _ in range(3)]
     run_commit_hooks("default")
 
-    assert [job.refresh().state for job in jobs] == ["created", "held", "held"]
+    assert [job.refresh().state for job in jobs] == ["ready", "held", "held"]
     assert [ran.pk for ran in run_pending()] == [job.pk for job in jobs]
 
 
 def test_later_jobs_are_rejected_when_one_has_passed() -> None:
     jobs = [noop.using(unique=Unique("while_executing_reject")).delay() for _ in range(3)]
     run_commit_hooks("default")
-    assert [job.refresh().state for job in jobs] == ["created", "cancelled", "cancelled"]
+    assert [job.refresh().state for job in jobs] == ["ready", "cancelled", "cancelled"]
     late = noop.using(unique=Unique("while_executing_reject")).delay()
     run_commit_hooks("default")
 
-    assert [job.refresh().state for job in (*jobs, late)] == ["created", *["cancelled"] * 3]
+    assert [job.refresh().state for job in (*jobs, late)] == ["ready", *["cancelled"] * 3]
     assert "was under way" in late.last_error["message"]
     assert [ran.pk for ran in run_pending()] == [jobs[0].pk]
     again = noop.using(unique=Unique("while_executing_reject")).delay()
     assert [ran.pk for ran in run_pending()] == [again.pk]
 
 
-@pytest.mark.parametrize(("on_failure", "state"), [("continue", "created"), ("halt", "held")])
+@pytest.mark.parametrize(("on_failure", "state"), [("continue", "ready"), ("halt", "held")])
 def test_rejected_head_is_a_failure_to_its_session(on_failure: Any, state: str) -> None:
     reject = Unique("while_executing_reject")
     first = add.using(unique=reject).delay(1)
@@ -525,7 +525,7 @@ def test_rejected_head_is_a_failure_to_its_session(on_failure: Any, state: str) 
     run_commit_hooks("default")
     Sweep().step("default")
 
-    assert (first.refresh().state, head.refresh().state) == ("created", "cancelled")
+    assert (first.refresh().state, head.refresh().state) == ("ready", "cancelled")
     assert after.refresh().state == state
     assert (Session.objects.get().halted_by == head.pk) is (on_failure == "halt")
 
@@ -537,7 +537,7 @@ def test_more_urgent_job_is_rejected_like_any_other() -> None:
     urgent = noop.using(unique=unique, priority=1).delay()
     run_commit_hooks("default")
 
-    assert (first.refresh().state, urgent.refresh().state) == ("created", "cancelled")
+    assert (first.refresh().state, urgent.refresh().state) == ("ready", "cancelled")
 
 
 def test_modes_of_one_key_keep_each_other_out() -> None:

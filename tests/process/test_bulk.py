@@ -44,8 +44,8 @@ def queue(workers: Workers) -> TenantQueue:
     return make_queue("acme", paused=True)
 
 
-def count_created(queue: TenantQueue) -> int:
-    return Job.objects.filter(queue=queue, state=State.CREATED, final=False).count()
+def count_ready(queue: TenantQueue) -> int:
+    return Job.objects.filter(queue=queue, state=State.READY, final=False).count()
 
 
 def test_action_stops_between_batches_when_it_is_cancelled(workers: Workers, queue: TenantQueue):
@@ -58,7 +58,7 @@ def test_action_stops_between_batches_when_it_is_cancelled(workers: Workers, que
         assert control.cancel([job.pk], recorded=False) == ([], [job.pk])
 
         wait_for_state(job, State.CANCELLED)
-    done = count_created(queue)
+    done = count_ready(queue)
     assert 0 < done < 20_000
     assert done % 1000 == 0
     said = re.sub(r"\D", "", job.last_error["message"])
@@ -72,7 +72,7 @@ def test_action_goes_on_when_its_worker_was_killed(workers: Workers, queue: Tena
         runner = workers.start()
         job = bulk.start("retry", {"state": "error"})
         wait_until(lambda: is_waited_for(LOCK), what="the second batch is half done")
-        assert count_created(queue) == 1000
+        assert count_ready(queue) == 1000
 
         runner.children()[0].kill()
         # those of the first batch fail again meanwhile
@@ -86,7 +86,7 @@ def test_action_goes_on_when_its_worker_was_killed(workers: Workers, queue: Tena
     assert job.attempt == 2
     assert job.result == {"changed": 3500, "left": {}}
     assert Change.objects.get(object_kind=Change.Kind.JOB).object_count == 3500
-    assert count_created(queue) == 2500  # none was retried twice
+    assert count_ready(queue) == 2500  # none was retried twice
     assert job.progress_done == job.progress_total == 3500
 
 

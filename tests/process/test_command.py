@@ -65,7 +65,7 @@ def test_a_burst_worker_ends_when_what_is_left_is_paused(workers: Workers):
     assert workers.run("--until-empty").process.returncode == 0
 
     states = dict(Job.objects.values_list("queue__tenant", "state"))
-    assert states == {"paused": State.CREATED, "shut": State.CREATED, "open": State.SUCCESS}
+    assert states == {"paused": State.READY, "shut": State.READY, "open": State.SUCCESS}
     assert len(ids) == 3
 
 

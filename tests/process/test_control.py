@@ -43,7 +43,7 @@ def test_more_jobs_start_when_slots_are_added(workers: Workers, gate: Gate):
     gate.wait_for(*jobs[:4])
 
     assert_within(1.0, max(job.refresh().queued_at for job in jobs[1:4]) - edited)
-    assert jobs[4].refresh().state == State.CREATED
+    assert jobs[4].refresh().state == State.READY
     gate.open()
     wait_for_end(job.pk for job in jobs)
 
@@ -53,7 +53,7 @@ def test_jobs_start_when_a_queue_without_slots_gets_one(workers: Workers):
     ids = work.using(tenant="acme").enqueue_many([("acme", 1)] * 5)
     workers.start()
     wait_for_end([work.using(tenant="other").delay("other", 1).pk])
-    assert Job.objects.filter(pk__in=ids, state=State.CREATED).count() == 5
+    assert Job.objects.filter(pk__in=ids, state=State.READY).count() == 5
 
     edited = clock()
     tune_queue(queue.pk, num_slots=1)
@@ -97,7 +97,7 @@ def test_buffered_jobs_are_given_back_when_their_queue_is_paused(workers: Worker
     pause([queue.pk])
     wait_until(lambda: not jobs.filter(state=State.QUEUED).exists(), what="the buffer is empty")
 
-    waiting = jobs.filter(state=State.CREATED)
+    waiting = jobs.filter(state=State.READY)
     assert jobs.filter(state=State.RUNNING).count() == 2
     assert set(waiting.values_list("attempt", "worker")) == {(0, None)}
     gate.open()

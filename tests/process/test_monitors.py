@@ -87,7 +87,7 @@ def test_raw_edit_of_the_row_takes_effect_within_a_second(workers: Workers):
     paused = clock()
     time_over(paused + SOON)
     late = Interval.objects.filter(started_at__gt=paused + SOON).count()
-    late += monitor.details().filter(state=State.CREATED).count()
+    late += monitor.details().filter(state=State.READY).count()
     if late:
         raise TooLate(f"{late} details were let through and had not begun within {SOON}")
 

@@ -39,7 +39,7 @@ def test_running_job_is_given_back_when_an_operator_stops_its_worker(workers: Wo
 
     began = time.monotonic()
     worker_control.stop([row.pk for row in runner.rows()])
-    wait_for_state(job, State.CREATED)
+    wait_for_state(job, State.READY)
 
     assert_within(ACTS_WITHIN + 0.5, time.monotonic() - began)
     assert runner.end() == 0
@@ -57,7 +57,7 @@ def test_job_is_given_back_when_its_worker_is_stopped_and_hears_nothing(
     worker_control.stop([row.pk for row in runner.rows()])
 
     assert runner.end() == 0
-    assert (job.refresh().state, job.attempt) == (State.CREATED, 0)
+    assert (job.refresh().state, job.attempt) == (State.READY, 0)
 
 
 def test_running_job_goes_on_when_an_operator_drains_its_worker(workers: Workers, gate: Gate):
@@ -68,7 +68,7 @@ def test_running_job_goes_on_when_an_operator_drains_its_worker(workers: Workers
     worker_control.drain([row.pk for row in runner.rows()])
     time.sleep(3)
     waiting = noop.delay()
-    assert (job.refresh().state, waiting.refresh().state) == (State.RUNNING, State.CREATED)
+    assert (job.refresh().state, waiting.refresh().state) == (State.RUNNING, State.READY)
     gate.open()
 
     wait_for_state(job, State.SUCCESS)

@@ -52,7 +52,7 @@ def test_jobs_claimed_and_not_begun_lose_no_attempt_when_their_process_is_killed
     # what a claim ahead would have put into the process's queue
     other = hold.using(tenant="acme").delay(str(gate))
     worker = runner.rows()[0]
-    claimed = Job.objects.filter(pk=other.pk, state=State.CREATED).update(
+    claimed = Job.objects.filter(pk=other.pk, state=State.READY).update(
         state=State.QUEUED,
         worker=worker,
         attempt=1,

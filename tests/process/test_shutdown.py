@@ -73,7 +73,7 @@ def test_running_jobs_are_given_back_when_the_timeout_is_over(workers: Workers, 
 
     assert runner.end() == 0
     for job in jobs:
-        assert (job.refresh().state, job.attempt, job.worker_id) == (State.CREATED, 0, None)
+        assert (job.refresh().state, job.attempt, job.worker_id) == (State.READY, 0, None)
         assert (job.queued_at, job.started_at) == (None, None)
     assert nothing_is_left()
 
@@ -120,7 +120,7 @@ def test_running_jobs_are_given_back_when_a_second_signal_comes(workers: Workers
     runner.send(signal.SIGTERM)
 
     assert runner.end(timeout=10) == 0
-    assert [(job.refresh().state, job.attempt) for job in jobs] == [(State.CREATED, 0)] * 2
+    assert [(job.refresh().state, job.attempt) for job in jobs] == [(State.READY, 0)] * 2
     assert nothing_is_left()
 
 
@@ -139,7 +139,7 @@ def test_buffered_jobs_are_given_back_at_once_when_the_worker_is_told_to_stop(
     wait_until(lambda: not queued.exists(), what="the buffer is given back")
 
     assert running.count() == 2
-    waiting = Job.objects.filter(pk__in=ids, final=False, state=State.CREATED)
+    waiting = Job.objects.filter(pk__in=ids, final=False, state=State.READY)
     assert set(waiting.values_list("attempt", flat=True)) == {0}
     gate.open()
     assert runner.end() == 0
@@ -156,7 +156,7 @@ def test_buffered_jobs_are_given_back_when_there_is_no_time_at_all(workers: Work
     runner.send(signal.SIGTERM)
 
     assert runner.end() == 0
-    waiting = Job.objects.filter(pk__in=ids, final=False, state=State.CREATED, attempt=0)
+    waiting = Job.objects.filter(pk__in=ids, final=False, state=State.READY, attempt=0)
     assert waiting.count() == 800
     assert nothing_is_left()
 
@@ -172,7 +172,7 @@ def test_other_jobs_are_given_back_when_the_row_of_one_is_locked(workers: Worker
         assert runner.end() == 0
 
     states = [job.refresh().state for job in jobs]
-    assert states[0] == states[2] == states[3] == State.CREATED
+    assert states[0] == states[2] == states[3] == State.READY
     assert states[1] in (State.QUEUED, State.RUNNING)  # for rescue, as is the row of its worker
     assert Worker.objects.count() == 1
 

@@ -126,7 +126,7 @@ def test_scheduled_jobs_wait_when_no_worker_does_maintenance(workers: Workers):
 
     assert maintainers() == []
     assert job.refresh().state == State.SCHEDULED
-    assert after.refresh().state in (State.CREATED, State.SCHEDULED, State.SUCCESS)
+    assert after.refresh().state in (State.READY, State.SCHEDULED, State.SUCCESS)
 
 
 def test_child_is_replaced_when_a_task_has_ended_its_process(workers: Workers):

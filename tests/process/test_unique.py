@@ -18,7 +18,7 @@ from .workers import Gate, Workers, wait_for_end, wait_for_state, wait_until
 UPDATES = 1000
 COUNTED = """
     SELECT
-        count(*) FILTER (WHERE state IN ('scheduled', 'held', 'created')),
+        count(*) FILTER (WHERE state IN ('scheduled', 'held', 'ready')),
         count(*) FILTER (WHERE state IN ('queued', 'running'))
     FROM tenantqueue_job_hot WHERE name = %s
 """

@@ -743,7 +743,7 @@ CASES: dict[str, list[Case]] = {
         Case(listed("error", "cancelled", before=OLD), FAILED, 3000, settings=ORDERED),
     ],
     "list_jobs_of_queues": [
-        Case(listed("created", queues=True), READY, 3000, first_walk=DEAD_ROWS, settings=ORDERED),
+        Case(listed("ready", queues=True), READY, 3000, first_walk=DEAD_ROWS, settings=ORDERED),
         *(
             Case(
                 listed(queues=True, **more),

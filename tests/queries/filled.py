@@ -102,7 +102,7 @@ FILL = (
     ),
     (
         f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, held_by, monitor_id) "
-        f"SELECT 1, 300, 300, {VALUES}, CASE WHEN n <= 15 THEN 'created' ELSE 'held' END, "
+        f"SELECT 1, 300, 300, {VALUES}, CASE WHEN n <= 15 THEN 'ready' ELSE 'held' END, "
         "CASE WHEN n > 15 THEN 'monitor' END, m.id "
         f"FROM generate_series(1, {IN_LINE}) n, tenantqueue_concurrentjobmonitor m"
     ),
@@ -118,7 +118,7 @@ FILL = (
     (
         "INSERT INTO tenantqueue_uniquekey (key, job_id, mode, expires_at) "
         "SELECT 'acme/' || j.id, j.id, 'until_executing', CASE j.id % 4 WHEN 0 THEN now() + "
-        "interval '1 hour' END FROM tenantqueue_job_hot j WHERE j.state = 'created'"
+        "interval '1 hour' END FROM tenantqueue_job_hot j WHERE j.state = 'ready'"
     ),
     (
         "INSERT INTO tenantqueue_uniquekey (key, job_id, mode, expires_at) SELECT 'gone/' || n, "
@@ -247,14 +247,14 @@ OWNED = (
     "INSERT INTO tenantqueue_job (queue_id, lane, priority, name, source_type, source_id, "
     "source_method, created_by, final, state, finished_at) SELECT 1 + n % 9, 300, 300, "
     f"{NAME}, 'shop.report', n % 400, 'build', n % 400, n % 20 > 0, CASE WHEN n % 20 > 0 THEN "
-    "'success' ELSE 'created' END, CASE WHEN n % 20 > 0 THEN now() END "
+    "'success' ELSE 'ready' END, CASE WHEN n % 20 > 0 THEN now() END "
     "FROM generate_series(1, 20000) n"
 )
 CHURN = (
     # claims that were rolled back
     (
         "BEGIN; UPDATE tenantqueue_job_hot SET state = 'queued', worker_id = 1, queued_at = now() "
-        "WHERE state = 'created' AND priority = 120; ROLLBACK"
+        "WHERE state = 'ready' AND priority = 120; ROLLBACK"
     ),
     "BEGIN; UPDATE tenantqueue_job_hot SET priority = 1 WHERE state = 'held'; ROLLBACK",
     # jobs that came and went: their dead entries stand in front of what is ready
@@ -322,7 +322,7 @@ def fill() -> Filled:
             cursor.execute(statement)
     return Filled(
         held=_ids("tenantqueue_job_hot WHERE worker_id = 1 AND state = 'queued'"),
-        ready=_ids("tenantqueue_job_hot WHERE state = 'created' AND id % 97 = 0"),
+        ready=_ids("tenantqueue_job_hot WHERE state = 'ready' AND id % 97 = 0"),
         scheduled=_ids("tenantqueue_job_hot WHERE state = 'scheduled'"),
         failed=_ids("tenantqueue_job_history WHERE state = 'error'"),
         open_queues=_ids("tenantqueue_tenantqueue WHERE num_slots = 5 AND NOT paused"),

@@ -52,7 +52,7 @@ class Many:
     """Statements that run first."""
 
 
-CREATED = {"state": "'created'"}
+READY = {"state": "'ready'"}
 CLAIMED = {
     "state": "'queued'",
     "worker_id": str(WORKER),
@@ -131,7 +131,7 @@ EXCLUSIVE_INSIDE = (
     (
         "INSERT INTO tenantqueue_job_hot (id, queue_id, lane, priority, name, source_type, "
         f"source_method, state, exclusive_key) SELECT {MANY} + n, 1, 240, 240, 'noop', 'task', "
-        f"'noop', 'created', 't/' || n FROM generate_series(1, {MANY}) n"
+        f"'noop', 'ready', 't/' || n FROM generate_series(1, {MANY}) n"
     ),
 )
 KEYS = (
@@ -176,10 +176,10 @@ CASES: dict[str, Many] = {
     "mark_task_jobs": Many({}, CLAIMED, control(1)),
     "read_previous_results": Many(CLAIMS, {**CLAIMED, "previous_id": "n"}),
     "request_cancel": Many(CLAIMS, CLAIMED),
-    "cancel_waiting_jobs": Many({"ids": array(IDS), "error": None}, CREATED),
-    "set_priority": Many({"ids": array(IDS), "priority": 5, "lane": 5}, CREATED),
-    "set_queue": Many({"ids": array(IDS), "queue_id": 2}, CREATED, QUEUES),
-    "set_run_at": Many({"ids": array(IDS), "run_at": datetime.now(UTC)}, CREATED),
+    "cancel_waiting_jobs": Many({"ids": array(IDS), "error": None}, READY),
+    "set_priority": Many({"ids": array(IDS), "priority": 5, "lane": 5}, READY),
+    "set_queue": Many({"ids": array(IDS), "queue_id": 2}, READY, QUEUES),
+    "set_run_at": Many({"ids": array(IDS), "run_at": datetime.now(UTC)}, READY),
     "promote_jobs": Many(
         {"most": MANY, "now": None}, {"state": "'scheduled'", "run_at": "now() - interval '1 hour'"}
     ),
@@ -188,9 +188,9 @@ CASES: dict[str, Many] = {
     "delete_ended": Many({"ids": array(IDS), **MONTHS}, ENDED),
     "thin_ended": Many({"ids": array(IDS), **FLAGS, **MONTHS}, ENDED),
     "release_monitors": Many(MONITORS, IN_LINE, monitor(MANY)),
-    "release_monitors (take back)": Many(MONITORS, {**CREATED, "monitor_id": "5"}, monitor(1)),
+    "release_monitors (take back)": Many(MONITORS, {**READY, "monitor_id": "5"}, monitor(1)),
     "release_monitors (renew)": Many(
-        MONITORS, {**CREATED, "monitor_id": "5"}, monitor(MANY, priority=100)
+        MONITORS, {**READY, "monitor_id": "5"}, monitor(MANY, priority=100)
     ),
     "release_gates": Many(
         {"keys": ["t/u"], "user_slots": 2, "kind": "limit_user"},
@@ -199,7 +199,7 @@ CASES: dict[str, Many] = {
     ),
     "release_gates (take back)": Many(
         {"keys": ["t/u"], "user_slots": 2, "kind": "limit_user"},
-        {**CREATED, "limit_user": "'t/u'"},
+        {**READY, "limit_user": "'t/u'"},
         user_limit(1),
     ),
     "release_gates (sessions)": Many({**GATES, "kind": "session"}, in_line("session")),
@@ -208,11 +208,11 @@ CASES: dict[str, Many] = {
         GATES, {**in_line("exclusive"), "unique_mode": "'while_executing_reject'"}, EXCLUSIVE_INSIDE
     ),
     "halt_sessions": Many(
-        {**GATES, "jobs": array(IDS), "wanted": array(True for _ in IDS)}, CREATED
+        {**GATES, "jobs": array(IDS), "wanted": array(True for _ in IDS)}, READY
     ),
     "set_aside": Many(
         {"kind": "ready", "keys": [], "lanes": "{240}", "queues": "{1}", "most": MANY},
-        CREATED,
+        READY,
         control(1, paused=True),
     ),
     "open_task_lines": Many({"names": ["noop"], "most": MANY}, OF_TASK),
@@ -231,14 +231,14 @@ CASES: dict[str, Many] = {
         (*QUEUES, *control(MANY)),
     ),
     "free_keys": Many({**NEW, "ids": array(IDS)}, ENDED, KEYS),
-    "lock_existing_jobs": Many({"ids": json.dumps(IDS), "patience_seconds": 5.0}, CREATED),
-    "prune_expired_keys": Many({"most": MANY}, CREATED, KEYS),
+    "lock_existing_jobs": Many({"ids": json.dumps(IDS), "patience_seconds": 5.0}, READY),
+    "prune_expired_keys": Many({"most": MANY}, READY, KEYS),
     "prune_stale_keys": Many({"after": "", "most": MANY}, ENDED, KEYS),
     "retake_keys": Many(
         {"ids": array(IDS), "passed_over": "{}"},
-        {**CREATED, "unique_key": "'key-' || n", "unique_mode": "'until_executed'"},
+        {**READY, "unique_key": "'key-' || n", "unique_mode": "'until_executed'"},
     ),
-    "insert_unique_jobs": Many(NEW, CREATED, KEYS),
+    "insert_unique_jobs": Many(NEW, READY, KEYS),
 }
 """What comes behind a name tells cases of one statement apart."""
 
@@ -269,7 +269,7 @@ class Planner:
         self.web.execute(f"TRUNCATE {TABLES} RESTART IDENTITY CASCADE")
         if has_pages:
             with self.web.transaction():
-                insert(self.web, Many({}, CREATED, KEYS))
+                insert(self.web, Many({}, READY, KEYS))
                 insert(self.web, Many({}, ENDED))
             for table in LEFT_EMPTY:
                 self.web.execute(f"DELETE FROM {table}")

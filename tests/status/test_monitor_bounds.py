@@ -426,7 +426,7 @@ def test_several_bounds_are_listed_worst_first() -> None:
 
 def test_callback_is_explained_when_all_details_have_ended() -> None:
     make_worker()
-    ready = {"state": State.CREATED, "held_by": None}
+    ready = {"state": State.READY, "held_by": None}
     work = make_work({"paused": True}, anchor=ready)
     work.add(2, state=State.SUCCESS)
 

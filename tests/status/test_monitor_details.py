@@ -24,7 +24,7 @@ def filled(each: int) -> ConcurrentJobMonitor:
         make_jobs(queue, 1, state=State.HELD, held_by="monitor", **gates)
         make_jobs(queue, 1, state=State.SUCCESS, **gates)
         make_jobs(queue, 1, state=State.HELD, held_by="task", **gates)
-        make_jobs(queue, 1, state=State.CREATED, **gates)
+        make_jobs(queue, 1, state=State.READY, **gates)
         make_jobs(queue, 1, state=State.SCHEDULED, **gates)
         make_jobs(queue, 1, state=State.ERROR, **gates)
         make_jobs(queue, 1, state=State.RUNNING, **gates)
@@ -49,7 +49,7 @@ def test_every_detail_is_yielded_once_when_the_steps_are_small(size: int) -> Non
     [
         ("in_line", {"held_by": "monitor"}),
         ("aside", {"held_by": "task"}),
-        ("ready", {"state": "created"}),
+        ("ready", {"state": "ready"}),
         ("retrying", {"state": "scheduled"}),
         ("running", {"state": "running"}),
         ("failed", {"state": "error"}),

@@ -148,7 +148,7 @@ def test_so_many_jobs_of_each_worker_are_listed() -> None:
 
 def test_jobs_that_wait_or_have_ended_are_not_listed() -> None:
     queue = make_queue()
-    for state in (State.CREATED, State.SCHEDULED, State.SUCCESS, State.ERROR):
+    for state in (State.READY, State.SCHEDULED, State.SUCCESS, State.ERROR):
         make_jobs(queue, 1, state=state)
 
     assert workers.list_running("default") == []
@@ -217,7 +217,7 @@ def test_late_maintenance_is_no_problem_of_its_own_when_no_worker_runs() -> None
 def test_jobs_are_counted_by_what_they_wait_for() -> None:
     queue = make_queue()
     for state, count in (
-        (State.CREATED, 4),
+        (State.READY, 4),
         (State.SCHEDULED, 3),
         (State.QUEUED, 1),
         (State.RUNNING, 1),
@@ -232,7 +232,7 @@ def test_jobs_are_counted_by_what_they_wait_for() -> None:
 
 def test_counting_stops_at_the_limit() -> None:
     queue = make_queue()
-    for state in (State.CREATED, State.SCHEDULED, State.RUNNING):
+    for state in (State.READY, State.SCHEDULED, State.RUNNING):
         make_jobs(queue, 4, state=state)
 
     counts = queries.count_jobs("default", most=3)

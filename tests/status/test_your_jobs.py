@@ -23,7 +23,7 @@ from tests.testapp.models import Plain, Report
 from tests.testapp.tasks import noop
 
 pytestmark = pytest.mark.django_db
-STATES = (State.SUCCESS, State.CREATED, State.ERROR, State.SCHEDULED, State.CANCELLED)
+STATES = (State.SUCCESS, State.READY, State.ERROR, State.SCHEDULED, State.CANCELLED)
 
 
 def ids_of(page: YourJobs) -> list[int]:

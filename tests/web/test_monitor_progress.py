@@ -69,7 +69,7 @@ def test_bar_is_full_while_the_callback_waits() -> None:
 
     (job,) = status(monitor)
 
-    assert job["state"] == "created"
+    assert job["state"] == "ready"
     assert job["progress"]["percent"] == 100
     assert 'value="100"' in render(monitor)
 

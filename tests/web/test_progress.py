@@ -72,7 +72,7 @@ def test_bar_has_no_value_when_a_running_job_reports_no_total() -> None:
 @pytest.mark.parametrize(
     ("columns", "label", "value"),
     [
-        ({"state": State.CREATED}, "waiting", 0),
+        ({"state": State.READY}, "waiting", 0),
         ({"state": State.SCHEDULED}, "scheduled", 0),
         ({"state": State.SCHEDULED, "attempt": 1}, "will be retried", 0),
         ({"state": State.QUEUED}, "starting", 0),

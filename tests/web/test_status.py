@@ -37,7 +37,7 @@ def test_state_is_told_without_login_when_a_job_waits(client):
     assert response.json() == {
         "id": job.pk,
         "name": "tests.testapp.tasks.noop",
-        "state": "created",
+        "state": "ready",
         "final": False,
         "attempt": 0,
         "max_attempts": 5,
@@ -183,7 +183,7 @@ def test_waiting_ends_when_the_job_has_ended():
 def test_waiting_gives_up_when_the_time_is_over(wait):
     job = noop.delay()
 
-    with pytest.raises(WaitTimeout, match=f"job {job.pk} is still created after 0 s"):
+    with pytest.raises(WaitTimeout, match=f"job {job.pk} is still ready after 0 s"):
         wait(job, timeout=0)
 
 
@@ -208,4 +208,4 @@ def test_awaiting_ends_when_the_job_has_ended():
         return await waiting
 
     assert async_to_sync(follow)() is job
-    assert (looks, job.state) == (["created"], "success")
+    assert (looks, job.state) == (["ready"], "success")

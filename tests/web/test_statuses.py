@@ -110,11 +110,11 @@ def test_next_poll_is_advised_while_a_job_has_not_ended(client: Client) -> None:
 
 
 TO_HISTORY = "UPDATE tenantqueue_job SET final = true, state = 'success', finished_at = now()"
-TO_HOT = "UPDATE tenantqueue_job SET final = false, state = 'created', finished_at = NULL"
+TO_HOT = "UPDATE tenantqueue_job SET final = false, state = 'ready', finished_at = NULL"
 
 
 @pytest.mark.parametrize(
-    ("state", "move"), [(State.CREATED, TO_HISTORY), (State.ERROR, TO_HOT)], ids=["end", "retry"]
+    ("state", "move"), [(State.READY, TO_HISTORY), (State.ERROR, TO_HOT)], ids=["end", "retry"]
 )
 def test_job_is_found_when_it_moves_between_the_two_looks(state: State, move: str) -> None:
     job = make_job(state=state, worker_id=None)

@@ -150,7 +150,7 @@ def list_tasks(request: HttpRequest) -> HttpResponse:
 
 StateGroup = Literal[
     "unfinished", "active", "finished", "ready",
-    "scheduled", "held", "created", "queued", "running", "success", "error", "cancelled",
+    "scheduled", "held", "ready", "queued", "running", "success", "error", "cancelled",
 ]  # fmt: skip
 
 

@@ -27,7 +27,7 @@ from ..http.settings import LONGEST_REQUEST
 EVERYTHING = datetime(2000, 1, 1, tzinfo=UTC)
 """Before the first job and the first figure."""
 LISTS: dict[str, tuple[Collection[State], str | None]] = {
-    "waiting": ([State.CREATED], None),
+    "waiting": ([State.READY], None),
     "deferred": ([State.SCHEDULED], "run_at"),
     "grabbed": (ACTIVE, "queued_at"),
     "failed": ([State.ERROR], "finished_at"),

@@ -92,7 +92,7 @@ SELECT
                 END AS id
             FROM arrival
             CROSS JOIN began
-            WHERE arrival.state = 'created'
+            WHERE arrival.state = 'ready'
             GROUP BY arrival.lane, arrival.queue_id, arrival.priority
         ) came
     ) AS arrivals,

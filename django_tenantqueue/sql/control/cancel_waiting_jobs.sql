@@ -5,7 +5,7 @@
 WITH target AS MATERIALIZED (
     SELECT j.id
     FROM tenantqueue_job_hot j
-    WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('scheduled', 'held', 'created')
+    WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('scheduled', 'held', 'ready')
         -- the anchor of a monitor lasts as long as its details: the monitor is what is cancelled
         AND NOT (
             j.monitor_id IS NOT NULL AND j.held_by IN ('details', 'session') AND EXISTS (

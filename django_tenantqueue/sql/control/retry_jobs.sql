@@ -28,7 +28,7 @@ WITH target AS MATERIALIZED (
     )
     SELECT
         CASE WHEN %(by_tenant)s::boolean THEN 0 ELSE priority END,
-        CASE WHEN line IS NULL THEN 'created' ELSE 'held' END, line, clock_timestamp(),
+        CASE WHEN line IS NULL THEN 'ready' ELSE 'held' END, line, clock_timestamp(),
         id, created_at, claim_seq, stats, errors, follow_ups,
 -- include: enqueued_columns
     FROM (

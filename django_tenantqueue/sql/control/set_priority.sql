@@ -2,7 +2,7 @@
 WITH target AS MATERIALIZED (
     SELECT j.id, j.priority AS was
     FROM tenantqueue_job_hot j
-    WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('scheduled', 'held', 'created')
+    WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('scheduled', 'held', 'ready')
     ORDER BY j.id
     FOR NO KEY UPDATE SKIP LOCKED
 )

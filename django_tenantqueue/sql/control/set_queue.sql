@@ -4,7 +4,7 @@ WITH target AS MATERIALIZED (
     FROM tenantqueue_job_hot j
     JOIN tenantqueue_tenantqueue q ON q.id = j.queue_id
     JOIN tenantqueue_tenantqueue other ON other.id = %(queue_id)s::integer
-    WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('scheduled', 'held', 'created')
+    WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('scheduled', 'held', 'ready')
         AND (
             other.tenant = q.tenant
             OR coalesce(

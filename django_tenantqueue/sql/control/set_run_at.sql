@@ -5,7 +5,7 @@
 WITH target AS MATERIALIZED (
     SELECT j.id, j.run_at AS was
     FROM tenantqueue_job_hot j
-    WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('scheduled', 'held', 'created')
+    WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('scheduled', 'held', 'ready')
         AND (
             %(run_at)s::timestamptz IS NOT NULL OR j.state = 'scheduled'
             OR (j.state = 'held' AND j.run_at > clock_timestamp())
@@ -20,7 +20,7 @@ SET run_at = coalesce(%(run_at)s::timestamptz, clock_timestamp()),
             CASE
                 WHEN next.line IS NOT NULL THEN 'held'
                 WHEN %(run_at)s::timestamptz > clock_timestamp() THEN 'scheduled'
-                ELSE 'created'
+                ELSE 'ready'
             END,
             next.line
         FROM (

@@ -14,7 +14,7 @@ SELECT
     CASE
         WHEN %(run_at)s::timestamptz > clock_timestamp() OR %(delay_seconds)s::float8 > 0
             THEN 'scheduled'
-        ELSE 'created'
+        ELSE 'ready'
     END,
     coalesce(
         %(run_at)s::timestamptz,

@@ -7,7 +7,7 @@ SELECT count(*)
 FROM (
     SELECT
     FROM tenantqueue_job_hot j
-    WHERE j.state = 'created' AND j.queue_id = %(queue_id)s::integer
+    WHERE j.state = 'ready' AND j.queue_id = %(queue_id)s::integer
         AND j.lane = ANY (ARRAY(SELECT level.lane FROM level))
         AND (j.lane, j.queue_id, j.priority, j.id)
             < (%(lane)s::smallint, %(queue_id)s::integer, %(priority)s::smallint, %(id)s::bigint)

@@ -6,7 +6,7 @@ SET
 -- include: unclaimed
     (state, run_at, stats, errors) = (
         SELECT
-            CASE WHEN failed.delay > 0 THEN 'scheduled' ELSE 'created' END,
+            CASE WHEN failed.delay > 0 THEN 'scheduled' ELSE 'ready' END,
             clock_timestamp() + make_interval(secs => failed.delay),
             coalesce(failed.extra -> 'stats', job.stats),
             tenantqueue_add_error(job.errors, failed.extra -> 'error', %(max_errors)s::integer)

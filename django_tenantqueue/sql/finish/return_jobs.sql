@@ -5,7 +5,7 @@
 -- nobody would look at it before its next claim.
 -- Locks: the job rows, in the order of `ids`. Index: primary key.
 UPDATE tenantqueue_job_hot AS job
-SET state = CASE WHEN %(delay_seconds)s::float8 > 0 THEN 'scheduled' ELSE 'created' END,
+SET state = CASE WHEN %(delay_seconds)s::float8 > 0 THEN 'scheduled' ELSE 'ready' END,
     run_at = CASE
         WHEN %(delay_seconds)s::float8 > 0
             THEN clock_timestamp() + make_interval(secs => %(delay_seconds)s::float8)

@@ -29,7 +29,7 @@ WITH RECURSIVE step AS (
                 ), (
                     SELECT min(j.limit_user)
                     FROM tenantqueue_job_hot j
-                    WHERE (j.state IN ('created', 'queued', 'running') OR j.held_by = 'exclusive')
+                    WHERE (j.state IN ('ready', 'queued', 'running') OR j.held_by = 'exclusive')
                         AND j.limit_user > step.key
                 )
             )

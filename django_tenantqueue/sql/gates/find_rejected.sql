@@ -15,6 +15,6 @@ CROSS JOIN LATERAL (
 WHERE EXISTS (
     SELECT
     FROM tenantqueue_job_hot inside
-    WHERE inside.exclusive_key = given.key AND inside.state IN ('created', 'queued', 'running')
+    WHERE inside.exclusive_key = given.key AND inside.state IN ('ready', 'queued', 'running')
 )
 ORDER BY job.id

@@ -55,7 +55,7 @@ WITH RECURSIVE given AS MATERIALIZED (
 )
 UPDATE tenantqueue_job_hot AS job
 SET (state, held_by) = (
-    SELECT CASE WHEN next.gate IS NULL THEN 'created' ELSE 'held' END, next.gate
+    SELECT CASE WHEN next.gate IS NULL THEN 'ready' ELSE 'held' END, next.gate
     FROM (
         SELECT CASE
             WHEN job.held_by IS DISTINCT FROM %(kind)s::text THEN %(kind)s::text  -- pulled

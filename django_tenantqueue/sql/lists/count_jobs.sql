@@ -15,7 +15,7 @@ SELECT
     count(*) FILTER (WHERE job.kind = 'task'),
     clock_timestamp() AS read_at
 FROM (
-    (SELECT 'ready' AS kind FROM tenantqueue_job_hot j WHERE j.state = 'created'
+    (SELECT 'ready' AS kind FROM tenantqueue_job_hot j WHERE j.state = 'ready'
         ORDER BY j.lane, j.queue_id LIMIT %(most)s::integer)
     UNION ALL
     (SELECT 'scheduled' AS kind FROM tenantqueue_job_hot j WHERE j.state = 'scheduled'

@@ -27,7 +27,7 @@ SELECT
         CROSS JOIN LATERAL (
             SELECT j.created_at, j.run_at
             FROM tenantqueue_job_hot j
-            WHERE j.state = 'created' AND j.lane = level.lane AND j.queue_id = wanted.id
+            WHERE j.state = 'ready' AND j.lane = level.lane AND j.queue_id = wanted.id
             ORDER BY j.lane, j.queue_id, j.priority, j.id
             LIMIT 1
         ) job

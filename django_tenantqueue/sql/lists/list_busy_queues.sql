@@ -11,7 +11,7 @@ WITH RECURSIVE visit AS (
     (
         SELECT j.lane, j.queue_id, greatest(j.created_at, j.run_at) AS since, 1 AS step
         FROM tenantqueue_job_hot j
-        WHERE j.state = 'created'
+        WHERE j.state = 'ready'
         ORDER BY j.lane, j.queue_id, j.priority, j.id
         LIMIT 1
     )
@@ -21,7 +21,7 @@ WITH RECURSIVE visit AS (
     CROSS JOIN LATERAL (
         SELECT j.lane, j.queue_id, greatest(j.created_at, j.run_at) AS since
         FROM tenantqueue_job_hot j
-        WHERE j.state = 'created' AND (j.lane, j.queue_id) > (visit.lane, visit.queue_id)
+        WHERE j.state = 'ready' AND (j.lane, j.queue_id) > (visit.lane, visit.queue_id)
         ORDER BY j.lane, j.queue_id, j.priority, j.id
         LIMIT 1
     ) next
@@ -110,7 +110,7 @@ WITH RECURSIVE visit AS (
                     THEN greatest(j.created_at, j.run_at)
                 END AS since
             FROM tenantqueue_job_hot j
-            WHERE j.state = 'created' AND j.lane = level.lane AND j.queue_id = s.id
+            WHERE j.state = 'ready' AND j.lane = level.lane AND j.queue_id = s.id
             ORDER BY j.lane, j.queue_id, j.priority, j.id
             LIMIT least(s.room, %(startable)s::integer)
         ) job
@@ -128,7 +128,7 @@ WITH RECURSIVE visit AS (
         CROSS JOIN LATERAL (
             SELECT
             FROM tenantqueue_job_hot j
-            WHERE j.state = 'created' AND j.lane = level.lane AND j.queue_id = s.id
+            WHERE j.state = 'ready' AND j.lane = level.lane AND j.queue_id = s.id
             LIMIT %(blocked)s::integer
         ) job
         WHERE s.reason = kind.reason

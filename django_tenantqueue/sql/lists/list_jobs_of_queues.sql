@@ -14,7 +14,7 @@ WITH RECURSIVE
         SELECT
 -- include: candidate
         FROM tenantqueue_job_hot j
-        WHERE j.state = 'created'
+        WHERE j.state = 'ready'
             AND (j.lane, j.queue_id, j.priority) >= (step.lane, step.queue_id, step.priority)
             AND (j.lane, j.queue_id, j.priority, j.id)
                 < (step.lane, step.queue_id, step.priority, %(before)s)

@@ -3,7 +3,7 @@
 -- with no attempt: they are left out. Index: tenantqueue_job_errors.
 SELECT j.id, j.queue_id
 FROM tenantqueue_job_hot j
-WHERE j.errors IS NOT NULL AND j.state IN ('scheduled', 'held', 'created')
+WHERE j.errors IS NOT NULL AND j.state IN ('scheduled', 'held', 'ready')
     AND j.attempt > 0
     AND left(j.name, 300) = %(name)s::text
     AND tenantqueue_error_class(j.errors) = %(error)s::text

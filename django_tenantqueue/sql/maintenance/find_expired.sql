@@ -7,7 +7,7 @@
 SELECT j.id
 FROM tenantqueue_job_hot j
 WHERE j.expires_at <= statement_timestamp()
-    AND j.state IN ('scheduled', 'held', 'created')
+    AND j.state IN ('scheduled', 'held', 'ready')
     AND (j.monitor_id IS NULL OR j.held_by IS NULL OR j.held_by NOT IN ('details', 'session'))
 ORDER BY j.expires_at
 LIMIT %(most)s::integer

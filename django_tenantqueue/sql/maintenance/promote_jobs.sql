@@ -14,7 +14,7 @@ WITH due AS MATERIALIZED (
 )
 UPDATE tenantqueue_job_hot AS job
 SET state = CASE
-        WHEN coalesce(job.limit_user, job.exclusive_key) IS NULL THEN 'created'
+        WHEN coalesce(job.limit_user, job.exclusive_key) IS NULL THEN 'ready'
         ELSE 'held'
     END,
     held_by = CASE

@@ -4,7 +4,7 @@ WITH target AS MATERIALIZED (
     SELECT j.id
     FROM tenantqueue_job_hot j
     WHERE j.lane <> CASE WHEN %(by_tenant)s THEN 0 ELSE j.priority END
-        AND j.state IN ('scheduled', 'held', 'created')
+        AND j.state IN ('scheduled', 'held', 'ready')
     LIMIT %(most)s
     FOR NO KEY UPDATE SKIP LOCKED
 )

@@ -21,7 +21,7 @@ WITH given AS MATERIALIZED (
     WHERE room.may_end
 )
 UPDATE tenantqueue_job_hot AS job
-SET state = 'created', held_by = NULL
+SET state = 'ready', held_by = NULL
 -- by arrays: see finish_jobs.sql
 WHERE job.id = ANY (ARRAY(SELECT anchor.id FROM anchor))
 RETURNING job.id

@@ -12,14 +12,14 @@ CROSS JOIN LATERAL (
         OFFSET 0
     ) fed
     -- outside: else the planner may read all ready jobs, too
-    WHERE fed.state = 'created'
+    WHERE fed.state = 'ready'
     ORDER BY fed.id
     LIMIT 1
 ) own
 CROSS JOIN LATERAL (
     SELECT j.monitor_id
     FROM tenantqueue_job_hot j
-    WHERE j.state = 'created' AND j.lane = own.lane AND j.queue_id = own.queue_id
+    WHERE j.state = 'ready' AND j.lane = own.lane AND j.queue_id = own.queue_id
         AND j.priority = own.priority AND j.id < own.id
     ORDER BY j.lane, j.queue_id, j.priority, j.id
     LIMIT 1

@@ -81,7 +81,7 @@ WITH given AS MATERIALIZED (
                 WHEN NOT move.passes THEN 'held'
                 WHEN job.run_at > clock_timestamp() THEN 'scheduled'
                 WHEN job.limit_user IS NOT NULL OR job.exclusive_key IS NOT NULL THEN 'held'
-                ELSE 'created'
+                ELSE 'ready'
             END,
             move.priority,
             move.lane

@@ -9,7 +9,7 @@ existing_job AS MATERIALIZED (
         AND CASE held.mode
             WHEN 'until_expired' THEN true
             WHEN 'until_executed' THEN job.state IS NOT NULL
-            ELSE coalesce(job.state IN ('scheduled', 'held', 'created'), false)
+            ELSE coalesce(job.state IN ('scheduled', 'held', 'ready'), false)
         END AS blocks,
         held.mode IN ('until_executing', 'until_and_while_executing') AS ends_at_start
     FROM given

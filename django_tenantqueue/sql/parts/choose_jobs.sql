@@ -13,7 +13,7 @@ candidate AS MATERIALIZED (
         SELECT j.id
         FROM tenantqueue_job_hot j
         WHERE (SELECT cardinality(closed.names) FROM closed) > 0
-            AND j.state = 'created' AND j.lane = share.lane AND j.queue_id = share.queue_id
+            AND j.state = 'ready' AND j.lane = share.lane AND j.queue_id = share.queue_id
             AND (j.priority, j.id) >= (share.priority, share.first_id)
             AND j.priority <= share.priority
         ORDER BY j.lane, j.queue_id, j.priority, j.id
@@ -23,7 +23,7 @@ candidate AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT j.id, j.is_async
         FROM tenantqueue_job_hot j
-        WHERE j.state = 'created' AND j.lane = share.lane AND j.queue_id = share.queue_id
+        WHERE j.state = 'ready' AND j.lane = share.lane AND j.queue_id = share.queue_id
             -- rows, or the primary key might be walked
             AND (j.priority, j.id) >= (share.priority, share.first_id)
             AND (j.priority, j.id)

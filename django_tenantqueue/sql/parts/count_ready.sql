@@ -7,7 +7,7 @@
         CROSS JOIN LATERAL (
             SELECT
             FROM tenantqueue_job_hot j
-            WHERE j.state = 'created' AND j.lane = level.lane AND j.queue_id = wanted.id
+            WHERE j.state = 'ready' AND j.lane = level.lane AND j.queue_id = wanted.id
             LIMIT wanted.most
         ) job
         LIMIT wanted.most

@@ -13,7 +13,7 @@ CROSS JOIN LATERAL (
 ) line
 CROSS JOIN LATERAL (
     SELECT
-        count(*) FILTER (WHERE j.id <> m.anchor_id AND j.state IN ('created', 'held')) AS ready,
+        count(*) FILTER (WHERE j.id <> m.anchor_id AND j.state IN ('ready', 'held')) AS ready,
         count(*) FILTER (WHERE j.id <> m.anchor_id AND j.state IN ('queued', 'running')) AS running,
         count(*) FILTER (WHERE j.id <> m.anchor_id AND j.state = 'scheduled') AS waiting
     FROM tenantqueue_job_hot j

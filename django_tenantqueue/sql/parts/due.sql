@@ -9,7 +9,7 @@ due AS MATERIALIZED (
             WHEN %(held_by)s::text IN ('monitor', 'session') THEN 'held'
             WHEN moment.at > clock_timestamp() THEN 'scheduled'
             WHEN %(held_by)s::text IS NOT NULL THEN 'held'
-            ELSE 'created'
+            ELSE 'ready'
         END AS state
     FROM (
         SELECT coalesce(

@@ -21,11 +21,11 @@ line_job AS NOT MATERIALIZED (
         j.held_by, j.monitor_id, true
     FROM tenantqueue_job_hot j
     WHERE j.limit_user IS NOT NULL
-        AND (j.state IN ('created', 'queued', 'running') OR j.held_by = 'exclusive')
+        AND (j.state IN ('ready', 'queued', 'running') OR j.held_by = 'exclusive')
     UNION ALL
     SELECT
         'exclusive', j.exclusive_key, j.priority, j.run_at, j.id, j.session_skip, j.state,
         j.held_by, j.monitor_id, true
     FROM tenantqueue_job_hot j
-    WHERE j.exclusive_key IS NOT NULL AND j.state IN ('created', 'queued', 'running')
+    WHERE j.exclusive_key IS NOT NULL AND j.state IN ('ready', 'queued', 'running')
 )

@@ -31,7 +31,7 @@
     CROSS JOIN LATERAL (
         SELECT
             i.id, i.priority, i.run_at, i.state, i.held_by,
-            i.may_return AND i.state IN ('created', 'held') AS movable,
+            i.may_return AND i.state IN ('ready', 'held') AS movable,
             i.state = 'scheduled' AND CASE
                 WHEN gate.on_wait <> '' THEN gate.on_wait = 'skip' ELSE i.session_skip
             END AS must_leave

@@ -23,7 +23,7 @@ seen AS MATERIALIZED (
                 (
                     SELECT j.id
                     FROM tenantqueue_job_hot j
-                    WHERE j.state = 'created' AND j.lane = place.lane
+                    WHERE j.state = 'ready' AND j.lane = place.lane
                         AND j.queue_id = place.queue_id
                         -- a row, or the primary key might be walked
                         AND (j.priority, j.id) >= (place.priority, place.least_id)

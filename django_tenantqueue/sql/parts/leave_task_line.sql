@@ -1,7 +1,7 @@
     -- A job `leaving` the line of its task returns to the gate of its monitor, user or exclusive
     -- key, or it becomes ready.
     (state, held_by) = (
-        SELECT CASE WHEN next.gate IS NULL THEN 'created' ELSE 'held' END, next.gate
+        SELECT CASE WHEN next.gate IS NULL THEN 'ready' ELSE 'held' END, next.gate
         FROM (
             SELECT CASE
                 WHEN job.monitor_id IS NOT NULL AND job.id <> (
@@ -17,7 +17,7 @@
 -- not a join: planned for few rows, it would read all of them for each
 WHERE job.id = ANY (ARRAY(SELECT leaving.id FROM leaving))
 RETURNING
-    job.id, job.lane, job.queue_id, job.priority, job.state = 'created' AS is_ready,
+    job.id, job.lane, job.queue_id, job.priority, job.state = 'ready' AS is_ready,
     jsonb_build_array(
         CASE WHEN job.held_by = 'monitor' THEN job.monitor_id::text END, NULL,
         CASE WHEN job.held_by = 'limit_user' THEN job.limit_user END,

@@ -8,7 +8,7 @@
     CROSS JOIN LATERAL (
         SELECT j.priority
         FROM tenantqueue_job_hot j
-        WHERE j.state = 'created' AND j.lane = level.lane AND j.queue_id = wanted.id
+        WHERE j.state = 'ready' AND j.lane = level.lane AND j.queue_id = wanted.id
         ORDER BY j.priority
         LIMIT 1
     ) best
@@ -18,7 +18,7 @@
     CROSS JOIN LATERAL (
         SELECT j.priority
         FROM tenantqueue_job_hot j
-        WHERE j.state = 'created' AND j.lane = step.lane AND j.queue_id = step.queue_id
+        WHERE j.state = 'ready' AND j.lane = step.lane AND j.queue_id = step.queue_id
             AND j.priority > step.priority
         ORDER BY j.priority
         LIMIT 1

@@ -3,7 +3,7 @@ level AS (
     (
         SELECT j.lane
         FROM tenantqueue_job_hot j
-        WHERE j.state = 'created'
+        WHERE j.state = 'ready'
         ORDER BY j.lane
         LIMIT 1
     )
@@ -11,7 +11,7 @@ level AS (
     SELECT (
         SELECT j.lane
         FROM tenantqueue_job_hot j
-        WHERE j.state = 'created' AND j.lane > level.lane
+        WHERE j.state = 'ready' AND j.lane > level.lane
         ORDER BY j.lane
         LIMIT 1
     )

@@ -16,7 +16,7 @@ began AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT j.lane, j.queue_id, j.priority, j.id
         FROM tenantqueue_job_hot j
-        WHERE j.state = 'created'
+        WHERE j.state = 'ready'
             AND (j.lane, j.queue_id, j.priority) > (step.lane, step.queue_id, step.priority)
         ORDER BY j.lane, j.queue_id, j.priority, j.id
         LIMIT 1

@@ -26,7 +26,7 @@ CROSS JOIN LATERAL (
             j.priority::bigint, j.id,
             j.name = ANY ((SELECT closed.names FROM closed)::text[]) AS is_closed
         FROM tenantqueue_job_hot j
-        WHERE j.state = 'created' AND j.lane = pair.lane AND j.queue_id = pair.queue_id
+        WHERE j.state = 'ready' AND j.lane = pair.lane AND j.queue_id = pair.queue_id
         ORDER BY j.lane, j.queue_id, j.priority, j.id
         LIMIT %(most_moved)s::integer
     ) job
@@ -34,7 +34,7 @@ CROSS JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT j.priority::bigint, j.id
     FROM tenantqueue_job_hot j
-    WHERE j.state = 'created' AND j.lane = pair.lane AND j.queue_id = pair.queue_id
+    WHERE j.state = 'ready' AND j.lane = pair.lane AND j.queue_id = pair.queue_id
         AND (j.priority, j.id) >= (pair.start_priority, pair.start_id)
     ORDER BY j.lane, j.queue_id, j.priority, j.id
     OFFSET %(most_read)s::integer
@@ -43,7 +43,7 @@ LEFT JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT j.priority::bigint, j.id
     FROM tenantqueue_job_hot j
-    WHERE j.state = 'created' AND j.lane = pair.lane AND j.queue_id = pair.queue_id
+    WHERE j.state = 'ready' AND j.lane = pair.lane AND j.queue_id = pair.queue_id
         AND (j.priority, j.id) >= (pair.start_priority, pair.start_id)
         AND (j.priority, j.id)
             <= (coalesce(until.priority, 32767), coalesce(until.id, 9223372036854775807))

@@ -15,7 +15,7 @@ CROSS JOIN LATERAL (
     CROSS JOIN LATERAL (
         SELECT j.name, j.created_at, j.run_at
         FROM tenantqueue_job_hot j
-        WHERE j.state = 'created' AND j.lane = level.lane AND j.queue_id = given.id
+        WHERE j.state = 'ready' AND j.lane = level.lane AND j.queue_id = given.id
         ORDER BY j.lane, j.queue_id, j.priority, j.id
         LIMIT %(most)s::integer
     ) one

@@ -18,14 +18,14 @@ WITH RECURSIVE control AS MATERIALIZED (
     FROM tenantqueue_taskcontrol c
     CROSS JOIN LATERAL (
         SELECT
-            count(*) FILTER (WHERE j.state <> 'created') AS running,
+            count(*) FILTER (WHERE j.state <> 'ready') AS running,
             count(*) FILTER (
-                WHERE j.state = 'created' AND %(waits)s::boolean
+                WHERE j.state = 'ready' AND %(waits)s::boolean
                     AND j.task_at > clock_timestamp() - interval '1 second'
             ) AS released
         FROM tenantqueue_job_hot j
         WHERE j.name = %(name)s::text AND j.task_at IS NOT NULL
-            AND j.state IN ('created', 'queued', 'running')
+            AND j.state IN ('ready', 'queued', 'running')
     ) inside
     WHERE c.name = %(name)s::text AND NOT c.paused
         AND (c.num_slots IS NOT NULL OR c.max_per_second IS NOT NULL)
@@ -77,7 +77,7 @@ WITH RECURSIVE control AS MATERIALIZED (
                     SELECT
                     FROM tenantqueue_job_hot j
                     WHERE j.name = %(name)s::text AND j.queue_id = next.queue_id
-                        AND j.task_at IS NOT NULL AND j.state = 'created'
+                        AND j.task_at IS NOT NULL AND j.state = 'ready'
                         AND j.task_at <= clock_timestamp() - interval '1 second'
                 )
             ),

@@ -16,7 +16,7 @@ WITH closed AS MATERIALIZED (
         (
             SELECT j.id, j.name
             FROM tenantqueue_job_hot j
-            WHERE %(kind)s::text = 'ready' AND j.state = 'created' AND j.lane = given.lane
+            WHERE %(kind)s::text = 'ready' AND j.state = 'ready' AND j.lane = given.lane
                 AND j.queue_id = given.queue_id
             ORDER BY j.lane, j.queue_id, j.priority, j.id
             LIMIT %(most)s::integer
@@ -59,7 +59,7 @@ WITH closed AS MATERIALIZED (
         SELECT j.id
         FROM tenantqueue_job_hot j
         WHERE j.id = met.id
-            AND coalesce(j.held_by, CASE WHEN j.state = 'created' THEN 'ready' END) = %(kind)s::text
+            AND coalesce(j.held_by, CASE WHEN j.state = 'ready' THEN 'ready' END) = %(kind)s::text
         FOR NO KEY UPDATE SKIP LOCKED
     ) job
 )

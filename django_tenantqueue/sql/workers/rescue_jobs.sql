@@ -6,7 +6,7 @@ SET
 -- include: unclaimed
     (state, run_at, attempt, crashes, errors) = (
         SELECT
-            CASE WHEN dead.delay > 0 THEN 'scheduled' ELSE 'created' END,
+            CASE WHEN dead.delay > 0 THEN 'scheduled' ELSE 'ready' END,
             CASE
                 WHEN dead.delay > 0 THEN clock_timestamp() + make_interval(secs => dead.delay)
                 ELSE job.run_at

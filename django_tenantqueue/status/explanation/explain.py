@@ -135,7 +135,7 @@ def _waits(job: Job, causes: list[Cause]) -> str:
 
 
 def _wait_causes(using: str, job: Job, queue: TenantQueue | None, now: datetime) -> Iterator[Cause]:
-    ready = job.state == State.CREATED
+    ready = job.state == State.READY
     if (job.last_error or {}).get("class") == UNKNOWN_CLASS:
         yield cause_of(Code.UNKNOWN_TASK, {"task": job.name})
     elif not ready:
@@ -190,7 +190,7 @@ def _gates_before(job: Job) -> list[str]:
         EXCLUSIVE: job.exclusive_key is not None,
         TASK: True,
     }
-    if job.state == State.CREATED:
+    if job.state == State.READY:
         first = TASK
     elif job.state == State.SCHEDULED:
         has[EXCLUSIVE] = False  # which job has the key then is not known now

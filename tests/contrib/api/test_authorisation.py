@@ -67,7 +67,7 @@ Of = Callable[[str], Operation]
 def of() -> Of:
     """Make a row of each kind of the tenant acme; return what gives an operation by its name."""
     queue = make_queue("acme", "default")
-    states = {"cancel_job": "created", "tune_job": "created", "follow_job": "success"}
+    states = {"cancel_job": "ready", "tune_job": "ready", "follow_job": "success"}
     session = Session.objects.create(kind="serial", tenant="acme", key="k", gate_key="acme/k")
     monitor = ConcurrentJobMonitor.objects.create(
         tenant="acme", name="m", parallel=1, anchor_id=make_job(queue).pk, created_at=timezone.now()

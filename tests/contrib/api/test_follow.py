@@ -94,7 +94,7 @@ def test_wait_is_answered_when_its_time_is_over(api: ApiClient) -> None:
 
     told = api.get(f"/jobs/{job.pk}/wait?seconds=0.1").json()
 
-    assert (told["state"], told["final"]) == ("created", False)
+    assert (told["state"], told["final"]) == ("ready", False)
 
 
 def test_wait_is_refused_once_its_token_is_revoked(looked: threading.Event) -> None:
@@ -136,7 +136,7 @@ def test_events_tell_the_end(api: ApiClient, looked: threading.Event, is_async: 
             text = b"".join(response.streaming_content).decode()
 
     first, *_, last = events_of(text)
-    assert (first[0], first[1]["state"]) == ("progress", "created")
+    assert (first[0], first[1]["state"]) == ("progress", "ready")
     assert (last[0], last[1]["state"], last[1]["result"]) == ("end", "success", 3)
 
 

@@ -75,7 +75,7 @@ def test_failed_job_is_retried_and_recorded(api: ApiClient) -> None:
 
     told = api.post(f"/jobs/{job.pk}/retry")
 
-    assert (told.status_code, told.json()["state"]) == (200, "created")
+    assert (told.status_code, told.json()["state"]) == (200, "ready")
     assert Change.objects.latest("pk").actor == "token client 0"
     assert api.post(f"/jobs/{job.pk}/retry").status_code == 409
 
@@ -166,4 +166,4 @@ def test_requests_have_transactions_of_their_own(
     monkeypatch.setitem(settings.DATABASES["default"], "ATOMIC_REQUESTS", True)
     job_id = api.post("/jobs", {"task": "tests.testapp.tasks.noop"}).json()["id"]
 
-    assert api.get(f"/jobs/{job_id}/wait?seconds=0").json()["state"] == "created"
+    assert api.get(f"/jobs/{job_id}/wait?seconds=0").json()["state"] == "ready"

@@ -407,7 +407,7 @@ def test_fields_of_a_push_have_defaults(acme: Fireworq):
         "timeout": 0,
     }
     job = Job.objects.get()
-    assert (job.state, job.max_attempts) == ("created", 1)
+    assert (job.state, job.max_attempts) == ("ready", 1)
 
 
 def test_names_of_fields_are_read_as_fireworq_reads_them(acme: Fireworq):
@@ -611,8 +611,8 @@ def test_list_is_paged_in_both_orders(acme: Fireworq, what: str):
     for other in others:
         spread(other, what)
     # what belongs to other lists
-    for state in {"created", "scheduled", "running"} - {
-        {"waiting": "created", "deferred": "scheduled", "grabbed": "running"}[what]
+    for state in {"ready", "scheduled", "running"} - {
+        {"waiting": "ready", "deferred": "scheduled", "grabbed": "running"}[what]
     }:
         http_jobs(queue, 2, state=state)
 
@@ -723,7 +723,7 @@ def test_empty_list_has_no_cursor(acme: Fireworq):
 @pytest.mark.parametrize(
     ("state", "what", "status", "fail_count"),
     [
-        ("created", "waiting", "claimed", 1),
+        ("ready", "waiting", "claimed", 1),
         ("scheduled", "deferred", "claimed", 1),
         ("queued", "grabbed", "grabbed", 1),
         ("running", "grabbed", "grabbed", 1),
@@ -1125,7 +1125,7 @@ def test_job_of_the_package_itself_is_not_found(acme: Fireworq):
     for method in ("GET", "DELETE"):
         assert acme.send(method, f"/queue/admin/job/{waiting}").status_code == 404
         assert acme.send(method, f"/queue/admin/failed/{failed}").status_code == 404
-    assert states_of([waiting, failed]) == {waiting: "created", failed: "error"}
+    assert states_of([waiting, failed]) == {waiting: "ready", failed: "error"}
 
 
 @pytest.mark.parametrize("payload", ['{"\\u0000": 1}', '{"\\ud800": 1}', "[" * 500 + "]" * 500])

@@ -88,5 +88,5 @@ def test_fleet_grows_works_off_the_backlog_and_shrinks(fleet: Fleet) -> None:
         fleet.turn()
     assert fleet.sizes[-1] == Worker.objects.count() == LEAST
     assert set(Job.objects.filter(pk__in=burst).values_list("state", flat=True)) == {"success"}
-    left = Job.objects.filter(queue=capped, state=State.CREATED).count()
+    left = Job.objects.filter(queue=capped, state=State.READY).count()
     assert 10_000 - 25 < left < 10_000

@@ -85,7 +85,7 @@ def test_due_jobs_are_promoted_when_it_is_run(pair):
 
     pair[0].run_once()
 
-    assert state_of(due.pk) == "created"
+    assert state_of(due.pk) == "ready"
 
 
 def test_expired_jobs_are_cancelled_when_it_is_run(pair, monkeypatch):
@@ -120,7 +120,7 @@ def test_due_job_is_tried_now_and_then_when_somebody_has_locked_it(pair, other, 
 
     time.sleep(LOCKED_SECONDS)
     pair[0].run_once()
-    assert state_of(due.pk) == "created"
+    assert state_of(due.pk) == "ready"
 
 
 def test_pause_ends_in_time_when_the_next_job_is_due_in_a_moment():
@@ -249,7 +249,7 @@ def test_duty_gives_up_when_somebody_holds_a_row_for_long(pair, other, pooler):
         maintenance.run_once()
 
         assert_within(2.0, time.monotonic() - began)
-        assert state_of(due.pk) == "created"
+        assert state_of(due.pk) == "ready"
         assert "lock timeout" in DutyRow.objects.get(name="cancel").error
     maintenance.close()
     maintenance._lease.close()
@@ -288,7 +288,7 @@ def test_all_lead_in_turn_when_a_pooler_gives_sessions_to_others():
         for maintenance in made:
             due = make_job(state="scheduled", run_at=timezone.now())
             maintenance.run_once()
-            assert state_of(due.pk) == "created"
+            assert state_of(due.pk) == "ready"
 
 
 def test_another_stands_by_when_a_transaction_leads_behind_a_pooler(other):

@@ -10,7 +10,7 @@ CROSS JOIN LATERAL (
         j.id, j.name, j.source_method, j.args::text, j.state, j.created_at, j.run_at, j.queued_at,
         j.finished_at, j.attempt, j.max_attempts
     FROM tenantqueue_job_hot j
-    WHERE j.state = 'created'
+    WHERE j.state = 'ready'
         AND (j.lane, j.queue_id, j.priority) >= (step.lane, step.queue_id, step.priority)
         AND (j.lane, j.queue_id, j.priority, j.id)
             < (step.lane, step.queue_id, step.priority, %(id)s::bigint)

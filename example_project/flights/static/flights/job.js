@@ -7,11 +7,11 @@
   const article = document.getElementById("job");
   const find = (selector) => article.querySelector(selector);
 
-  const WAITING = ["scheduled", "held", "created"];
+  const WAITING = ["scheduled", "held", "ready"];
   const WORDS = {
     scheduled: "Waits for its time.",
     held: "Waits for its turn.",
-    created: "Waits for a free slot.",
+    ready: "Waits for a free slot.",
     queued: "Has a slot; a worker is about to start it.",
     running: "Runs.",
     cancelled: "Was cancelled.",
