@@ -14,7 +14,7 @@ NEEDS = "schedules"
 
 @pytest.mark.parametrize(
     ("guess", "meant"),
-    [("failed", "error"), ("SUCCEEDED", "success"), ("pending", "ready"), ("ready", "ready")],
+    [("failed", "error"), ("SUCCEEDED", "success"), ("pending", "ready"), ("created", "ready")],
 )
 def test_state_that_does_not_exist_is_not_looked_for(guess: str, meant: str) -> None:
     with pytest.raises(InvalidOption, match=f"no such state, use '{meant}': the states are sch"):

@@ -26,7 +26,6 @@ STATE_GROUPS: dict[str, frozenset[State]] = {
     "unfinished": UNFINISHED,
     "active": ACTIVE,
     "finished": FINAL,
-    "ready": frozenset({State.READY}),  # as operators read it
     **{state.value: frozenset({state}) for state in State},
 }
 STATE_LABELS: list[tuple[str | None, Any]] = [

@@ -314,7 +314,7 @@ def statements() -> str:
 MEANINGS = {
     "scheduled": "waits for `run_at`: its first time, or the backoff before another attempt",
     "held": "stands in the line before a gate: of its monitor, session, user or task",
-    "ready": "ready; waits for a free slot of its queue",
+    "ready": "waits for a free slot of its queue",
     "queued": "holds a slot; a worker has claimed it and has not told yet that it runs",
     "running": "holds a slot; its run has been going on for 0.2 s or more",
     "success": "ended: the task returned",

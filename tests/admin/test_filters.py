@@ -73,8 +73,6 @@ def test_input_of_a_filter_belongs_to_a_form_of_the_list(admin_client: Client) -
         (found,) = re.findall(rf'<form id="{form}" method="get">(.*?)</form>', text)
         kept = re.findall(r'name="(\w+)" value="([^"]*)"', found)
         assert dict(kept) == {
-            key: value
-            for key, value in {"state": "ready", "tenant": "acme"}.items()
-            if key != name
+            key: value for key, value in {"state": "ready", "tenant": "acme"}.items() if key != name
         }
     assert "<form" not in text[text.index('data-filter-title="') : text.rindex("</details>")]

@@ -116,7 +116,7 @@ def test_nothing_is_started_when_something_is_wrong(arguments: list[str], said: 
     assert not Job.objects.exists()
 
 
-def test_ready_jobs_are_chosen_by_the_name_that_operators_read() -> None:
+def test_ready_jobs_are_chosen_by_their_state() -> None:
     job = make_job()
 
     bulk("cancel", "--state=ready")

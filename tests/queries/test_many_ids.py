@@ -207,9 +207,7 @@ CASES: dict[str, Many] = {
     "find_rejected": Many(
         GATES, {**in_line("exclusive"), "unique_mode": "'while_executing_reject'"}, EXCLUSIVE_INSIDE
     ),
-    "halt_sessions": Many(
-        {**GATES, "jobs": array(IDS), "wanted": array(True for _ in IDS)}, READY
-    ),
+    "halt_sessions": Many({**GATES, "jobs": array(IDS), "wanted": array(True for _ in IDS)}, READY),
     "set_aside": Many(
         {"kind": "ready", "keys": [], "lanes": "{240}", "queues": "{1}", "most": MANY},
         READY,

@@ -149,7 +149,7 @@ def list_tasks(request: HttpRequest) -> HttpResponse:
 
 
 StateGroup = Literal[
-    "unfinished", "active", "finished", "ready",
+    "unfinished", "active", "finished",
     "scheduled", "held", "ready", "queued", "running", "success", "error", "cancelled",
 ]  # fmt: skip
 
@@ -232,4 +232,4 @@ def tune_job(request: HttpRequest, job_id: JobId, changes: schemas.JobChanges) -
     return answer(job_details(job_id, caller))
 
 
-assert {"unfinished", "active", "finished", "ready", *State.values} == set(STATE_GROUPS)
+assert {"unfinished", "active", "finished", *State.values} == set(STATE_GROUPS)
