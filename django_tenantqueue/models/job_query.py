@@ -42,8 +42,8 @@ class JobQuerySet(models.QuerySet["Job"]):
         """Jobs in the history."""
         return self.filter(final=True)
 
-    def waiting(self) -> Self:
-        """Jobs that are ready and wait for a slot."""
+    def ready(self) -> Self:
+        """Jobs that are ready: they wait for a slot."""
         return self.filter(final=False, state=State.READY)
 
     def active(self) -> Self:

@@ -128,7 +128,7 @@ def test_slots_of_each_tenant_count_for_the_links_of_chains(worker):
 
     (first,) = worker.claim_some(10)
 
-    assert Job.objects.waiting().count() == 2
+    assert Job.objects.ready().count() == 2
     assert worker.claim_some(10) == []
     worker.finish([first])
     (second,) = worker.claim_some(10)

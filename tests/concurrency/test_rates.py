@@ -167,7 +167,7 @@ def test_start_counts_when_it_was_made_after_the_queue_was_chosen(worker_factory
 
 def race(workers: Sequence[FakeWorker], threads, queue: TenantQueue) -> None:
     """Claim and finish with all workers until no job is left."""
-    waiting = Job.objects.filter(queue=queue).waiting()
+    waiting = Job.objects.filter(queue=queue).ready()
 
     def claim_until_empty(worker: FakeWorker, room: int) -> None:
         while waiting.exists():

@@ -180,7 +180,7 @@ def test_limits_hold_when_many_workers_race(worker_factory, threads):
                 for job in jobs:
                     held[job.queue_id] += 1
                     most[job.queue_id] = max(most[job.queue_id], held[job.queue_id])
-            idle = 0 if jobs or Job.objects.waiting().exists() else idle + 1
+            idle = 0 if jobs or Job.objects.ready().exists() else idle + 1
             worker.claimer.places.forget_blocked()
             with lock:
                 held.subtract(job.queue_id for job in jobs)
