@@ -62,7 +62,7 @@ WITHOUT = {
     "Job.wait": "its twin is await_end(): a and wait make a keyword",
     "Job.objects.unfinished": LAZY,
     "Job.objects.finished": LAZY,
-    "Job.objects.waiting": LAZY,
+    "Job.objects.ready": LAZY,
     "Job.objects.active": LAZY,
     "Job.objects.for_tenant": LAZY,
     "Job.objects.for_user": LAZY,
