@@ -28,7 +28,7 @@ TUNABLE = ("num_slots", "paused", "on_wait", "on_failure")
 """Columns of a session that operators change."""
 OF_KIND = {
     Session.Kind.SERIAL: ("paused", "on_wait", "on_failure"),
-    Session.Kind.USER: ("num_slots", "paused"),
+    Session.Kind.LIMIT_USER: ("num_slots", "paused"),
 }
 """Those of each kind of row."""
 

@@ -144,8 +144,8 @@ def test_columns_are_written() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["pause"], "give one of --queue, --task, --session, --user, --monitor"),
-        (["pause", "--queue=mail", "--task=x"], "give one of --queue"),
+        (["pause"], "by one of --queue, --task, --session, --limit-user, --monitor"),
+        (["pause", "--queue=mail", "--task=x"], "--queue and --task are given: say"),
         (["pause", "--task=x", "--tenant=acme"], "--tenant belongs to --queue, --session or"),
         (["pause", "--monitor=x"], "'x' is not the number of a job or a monitor"),
         (["pause", "--queue=gone"], "no tenant has"),
@@ -158,7 +158,7 @@ def test_columns_are_written() -> None:
         (["tune", "--queue=mail", "max_per_second=inf"], "use none for no limit"),
         (["tune", "--job=1", "run_at=soon"], "give seconds from now, or a time such as"),
         (["tune", "--queue=mail", "slots=3"], "slots"),
-        (["tune", "--queue=mail", "num_slots=-3"], "num_slots=-3: Ensure"),
+        (["tune", "--queue=mail", "num_slots=-3"], "num_slots: Ensure"),
     ],
 )
 def test_wrong_call_is_an_error(arguments: list[str], message: str) -> None:
