@@ -12,7 +12,7 @@ from typing import Any, Literal
 from django.db import connections, transaction
 
 from ..states import FINAL, State
-from .base import fetch, statement
+from .base import commits_alone, fetch, statement
 
 NEWEST = 2**63 - 1
 """A `before` that leaves nothing out."""
@@ -83,12 +83,12 @@ def plan_without(using: str, avoided: Sequence[str]) -> Iterator[None]:
     if _read_in_order.get() == using and set(avoided) <= set(_AVOIDED):
         yield
         return
-    is_inside = connections[using].in_atomic_block
+    is_alone = commits_alone(using)
     with transaction.atomic(using=using), connections[using].cursor() as cursor:
         cursor.execute(_TURN_OFF, [list(avoided)])
         names, values, _ = (list(column) for column in zip(*cursor.fetchall(), strict=True))
         yield
-        if is_inside:  # else they are set back at the end of the transaction
+        if not is_alone:  # else they end with the transaction
             cursor.execute(_SET, [names, values])
 
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_tenantqueue.contrib.prometheus import collector
@@ -16,6 +17,7 @@ from django_tenantqueue.contrib.prometheus.serve import render
 from django_tenantqueue.exceptions import Unsupported
 from django_tenantqueue.histogram import BOUNDS
 from django_tenantqueue.models import Figure, Job, QueueRate
+from django_tenantqueue.models.worker import Role
 from django_tenantqueue.operations import maintain
 from django_tenantqueue.states import State
 from tests.factories import make_figure, make_job, make_queue, make_worker
@@ -219,3 +221,25 @@ def test_error_names_the_extra_when_the_client_is_missing(monkeypatch):
 
     with pytest.raises(Unsupported, match=r"django-tenantqueue\[prometheus\]"):
         collector.client()
+
+
+def test_scrape_reads_the_workers_once():
+    make_worker()
+    make_job(make_queue())
+
+    with CaptureQueriesContext(connection) as captured:
+        scrape()
+
+    read = [query["sql"] for query in captured if 'FROM "tenantqueue_worker"' in query["sql"]]
+    assert len(read) == 1
+
+
+def test_scrape_counts_no_dispatcher_among_the_workers():
+    make_worker(role=Role.DISPATCHER, executor="celery")
+    make_worker(draining=True)
+
+    found = scrape()
+
+    states = {key[1]: value for key, value in found.items() if key[0] == "tenantqueue_workers"}
+    assert states["draining"] == 1
+    assert sum(states.values()) == 1
