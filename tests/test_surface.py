@@ -23,6 +23,7 @@ from django_tenantqueue import control, exceptions, features, reports, signals, 
 from django_tenantqueue.calls.options import NAMES, OF_TASKS
 from django_tenantqueue.calls.task_hooks import TaskHooks
 from django_tenantqueue.calls.unique import Unique
+from django_tenantqueue.contrib.schedules.recurrence import Cron, Every
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.groups import DEFAULTS
 from django_tenantqueue.models import ConcurrentJobMonitor, Job, TenantQueue
@@ -187,6 +188,8 @@ def test_page_has_each_model_with_its_columns() -> None:
         ("TaskOptions", OF_TASKS),
         ("GroupOptions", DEFAULTS),
         ("Unique", [field.name for field in fields(Unique)]),
+        ("Cron", [field.name for field in fields(Cron)]),
+        ("Every", [field.name for field in fields(Every)]),
         ("Result", control.Result._fields),
         ("State", State.__members__),
         ("Priority", public(Priority)),
