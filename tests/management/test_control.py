@@ -144,7 +144,7 @@ def test_columns_are_written() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["pause"], "give one of --queue, --task, --session, --user, --monitor"),
+        (["pause"], "give one of --queue, --task, --session, --limit-user, --monitor"),
         (["pause", "--queue=mail", "--task=x"], "give one of --queue"),
         (["pause", "--task=x", "--tenant=acme"], "--tenant belongs to --queue, --session or"),
         (["pause", "--monitor=x"], "'x' is not the number of a job or a monitor"),
