@@ -69,7 +69,7 @@ WITHOUT = {
     "Job.objects.for_source": LAZY,
     "Session.jobs": LAZY,
     "Session.objects.serial": LAZY,
-    "Session.objects.users": LAZY,
+    "Session.objects.user_limits": LAZY,
     "ConcurrentJobMonitor.details": LAZY,
     "current_job().progress": "the worker writes it",
     "current_job().check": SETTINGS_ONLY,

@@ -63,9 +63,11 @@ def test_key_is_a_text_or_a_number(key: Any) -> None:
 )
 def test_option_that_has_another_name_is_answered_with_it(option: str, said: str) -> None:
     given: dict[str, Any] = {option: "skip"}
-    for call in (noop.using, task, group([noop]).using):
+    for call in (noop.using, group([noop]).using):
         with pytest.raises(InvalidOption, match=f"unknown option {said}"):
             call(**given)
+    with pytest.raises(InvalidOption, match=f"unknown option {said}"):
+        task(name="tests.given", **given)(lambda: None)
 
 
 @pytest.mark.django_db
