@@ -409,8 +409,7 @@ def bulk(
     do not match. `user` limits the jobs to those that this user of the admin may see. Raises
     InvalidOption, InvalidArgument, QueueRetired, QueueFull.
     """
-    given = {"name" if name == "task" else name: text for name, text in filters.items()}
-    return start(action, given, values, user=user)
+    return start(action, filters, values, user=user)
 
 
 def erase_tenant(

@@ -93,7 +93,7 @@ def make_bar(
 
 def _title(job: Job) -> str:
     """Return the last part of the task's name in words: "Build report"."""
-    words = job.name.rpartition(".")[2].replace("_", " ").strip()
+    words = job.task.rpartition(".")[2].replace("_", " ").strip()
     return words[:1].upper() + words[1:] or gettext("Job %d") % job.pk
 
 
@@ -165,7 +165,7 @@ def job_progress(
     "user" or "session", whose requests alone can read the status.
     """
     if isinstance(job, ConcurrentJobMonitor):
-        title = title or job.name
+        title = title or job.task
         job = callback_of(get_settings().database, job)
     if not job:
         return {"bar": None}

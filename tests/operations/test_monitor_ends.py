@@ -213,7 +213,7 @@ def test_failed_details_run_again_when_it_has_ended() -> None:
     assert retry_failed_details(monitor.pk) == 1
 
     assert monitor.progress().status == "running"
-    assert [job.name for job in run_pending()] == ["tests.testapp.tasks.fail"]
+    assert [job.task for job in run_pending()] == ["tests.testapp.tasks.fail"]
     assert monitor.progress().status == "ended"
     assert retry_failed_details(monitor.pk) == 1
 

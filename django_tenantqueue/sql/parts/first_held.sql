@@ -7,7 +7,7 @@ CROSS JOIN LATERAL (
             WHEN 'session' THEN j.session_key
             WHEN 'user' THEN j.user_key
             WHEN 'exclusive' THEN j.exclusive_key
-            ELSE j.name
+            ELSE j.task
         END AS key,
         greatest(
             0, extract(epoch FROM clock_timestamp() - greatest(j.created_at, j.run_at))
