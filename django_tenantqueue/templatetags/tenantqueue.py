@@ -165,7 +165,7 @@ def job_progress(
     "user" or "session", whose requests alone can read the status.
     """
     if isinstance(job, ConcurrentJobMonitor):
-        title = title or job.task
+        title = title or job.name
         job = callback_of(get_settings().database, job)
     if not job:
         return {"bar": None}
