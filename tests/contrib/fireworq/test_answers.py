@@ -71,7 +71,7 @@ def acme() -> Fireworq:
 
 def http_jobs(queue: TenantQueue, count: int, **columns: Any) -> list[int]:
     made = {
-        "name": "mail",
+        "task": "mail",
         "source_method": HTTP_JOB,
         "args": {"args": [URL, {"n": 1}], "kwargs": {"timeout": 9, "retry_delay": 60}},
         "max_attempts": 4,
