@@ -60,8 +60,8 @@ def test_end_is_found_by_the_duty_when_its_release_was_lost() -> None:
         cursor.execute(
             "WITH gone AS (DELETE FROM tenantqueue_job_hot WHERE id <> %s RETURNING *) "
             "INSERT INTO tenantqueue_job_history (id, queue_id, lane, priority, final, state, "
-            "finished_at, name, source_type, source_method, monitor_id) SELECT id, queue_id, lane, "
-            "priority, true, 'success', now(), name, source_type, source_method, monitor_id "
+            "finished_at, task, source_type, source_method, monitor_id) SELECT id, queue_id, lane, "
+            "priority, true, 'success', now(), task, source_type, source_method, monitor_id "
             "FROM gone",
             [monitor.anchor_id],
         )
