@@ -20,11 +20,11 @@ PRIORITY = 240
 
 WAITING = f"""
 INSERT INTO tenantqueue_job_hot (
-    id, queue_id, lane, priority, is_async, max_attempts, name, source_type, source_method, args
+    id, queue_id, lane, priority, is_async, max_attempts, task, source_type, source_method, args
 )
 SELECT
     nextval('tenantqueue_job_id_seq'), given.queue_id, {PRIORITY}, {PRIORITY}, true, 5,
-    %(name)s, 'task', %(name)s, '{{"args": []}}'
+    %(task)s, 'task', %(task)s, '{{"args": []}}'
 FROM unnest(%(queues)s::integer[]) WITH ORDINALITY AS given (queue_id, place)
 CROSS JOIN generate_series(1, %(each)s::integer) AS round
 ORDER BY round, given.place
@@ -34,14 +34,14 @@ ORDER BY round, given.place
 ENDED = f"""
 INSERT INTO {{leaf}} (
     id, run_at, created_at, queued_at, started_at, finished_at, worker_id, queue_id, claim_seq,
-    lane, priority, attempt, max_attempts, final, is_async, state, name, source_type,
+    lane, priority, attempt, max_attempts, final, is_async, state, task, source_type,
     source_method, args, errors
 )
 SELECT
     ended.id, ended.at, ended.at, ended.at, ended.at, ended.at, 0, 1 + ended.id %% 1000, 1,
     {PRIORITY}, {PRIORITY}, 1, 5, true, true,
     CASE WHEN ended.id %% 100 = 0 THEN 'error' ELSE 'success' END,
-    %(name)s, 'task', %(name)s, '{{{{"args": []}}}}',
+    %(task)s, 'task', %(task)s, '{{{{"args": []}}}}',
     CASE WHEN ended.id %% 100 = 0 THEN
         jsonb_build_array(jsonb_build_object('class', 'ValueError', 'message', 'it failed'))
     END
@@ -60,7 +60,7 @@ def add_waiting(connection: psycopg.Connection[Any], queues: list[int], each: in
     """Put `each` jobs that do nothing into each of the queues; return how many that made."""
     name = tasks.noop_async.name
     made = connection.execute(
-        WAITING.encode(), {"queues": queues, "each": each, "name": name}, prepare=True
+        WAITING.encode(), {"queues": queues, "each": each, "task": name}, prepare=True
     )
     return made.rowcount
 
@@ -98,7 +98,7 @@ def _fill_leaf(bench: Bench, month: date, first: int, rows: int) -> None:
             connection.execute(
                 statement,
                 {
-                    "name": tasks.noop_async.name,
+                    "task": tasks.noop_async.name,
                     "start": start,
                     "end": end,
                     "first": first,

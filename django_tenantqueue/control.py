@@ -478,8 +478,7 @@ def bulk(
         )
     if user is not None and not isinstance(user, Model):
         raise InvalidOption(f"bulk(user={user!r}): give a user of the admin, as request.user is")
-    given = {"name" if name == "task" else name: text for name, text in (filters or {}).items()}
-    return start(action, given, values, user=user)
+    return start(action, filters or {}, values, user=user)
 
 
 def erase_tenant(

@@ -244,10 +244,10 @@ class Feature:
         """
         return None
 
-    def choose_queue(self, using: str, tenant: str, name: str) -> str | None:
+    def choose_queue(self, using: str, tenant: str, task: str) -> str | None:
         """Return the queue of a new job whose call names none; None: the next feature decides.
 
-        `name`: of the job's task. Called for each job that is enqueued, so keep what you read for
+        `task`: its name. Called for each job that is enqueued, so keep what you read for
         a second.
         Example: contrib.routing.
         """

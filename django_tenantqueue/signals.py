@@ -1,12 +1,12 @@
 """Signals. They announce; nothing in the package acts on them.
 
 `sender` is the task; None for a job of a method or of a function that CALLABLES lists, or of a task
-that this process does not know. `name` is `Job.name`.
+that this process does not know. `task` is `Job.task`.
 
-- `job_enqueued(sender, name, job_id, tenant, queue)`: after the INSERT, in the caller's transaction
-- `job_started(sender, name, job_id, attempt)`: before each run
-- `job_finished(sender, name, job_id, state, error)`: the worker is about to store a final state
-- `job_retried(sender, name, job_id, attempt, error)`: it will run again
+- `job_enqueued(sender, task, job_id, tenant, queue)`: after the INSERT, in the caller's transaction
+- `job_started(sender, task, job_id, attempt)`: before each run
+- `job_finished(sender, task, job_id, state, error)`: the worker is about to store a final state
+- `job_retried(sender, task, job_id, attempt, error)`: it will run again
 
 The last three are sent in the process that runs the job, outside any transaction of ours.
 """
@@ -34,7 +34,7 @@ class TaskSignal(Signal):
         if sender is not None and not hasattr(sender, "source"):
             raise InvalidOption(
                 f"sender={sender!r}: it must be a task made by @task, as in sender=report. For the "
-                "jobs of other callables, leave sender out and compare the argument `name`",
+                "jobs of other callables, leave sender out and compare the argument `task`",
                 option="sender",
                 value=sender,
             )

@@ -61,7 +61,7 @@ class Picture:
     height: int = HEIGHT
 
 
-FAILED = f"{ADMIN}job/?state=error&name=example_project.flights.tasks.carbon_cost"
+FAILED = f"{ADMIN}job/?state=error&task=example_project.flights.tasks.carbon_cost"
 SEAT = (
     Picture("home", ADMIN, height=1400),
     Picture("failures", f"{ADMIN}job/failures/"),

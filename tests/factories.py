@@ -53,7 +53,7 @@ def make_queue(tenant: str | None = None, name: str = "default", **columns: Any)
 def pause_task(task: Any, *, allow_unknown: bool = False) -> TaskControl:
     """Pause a task and return its control."""
     control.pause(task=task, allow_unknown=allow_unknown)
-    return TaskControl.objects.get(name=getattr(task, "name", task))
+    return TaskControl.objects.get(task=getattr(task, "name", task))
 
 
 def resume_task(task: Any) -> TaskControl | None:
@@ -65,7 +65,7 @@ def resume_task(task: Any) -> TaskControl | None:
 def cap_task(task: Any, num_slots: Any, *, allow_unknown: bool = False) -> TaskControl:
     """Limit how many jobs of a task run at once; return its control."""
     control.tune(task=task, num_slots=num_slots, allow_unknown=allow_unknown)
-    return TaskControl.objects.get(name=getattr(task, "name", task))
+    return TaskControl.objects.get(task=getattr(task, "name", task))
 
 
 def make_jobs(
@@ -86,7 +86,7 @@ def make_jobs(
         "lane": priority if lane is None else lane,
         "state": state.value,
         "final": state in FINAL,
-        "name": "tests.testapp.tasks.noop",
+        "task": "tests.testapp.tasks.noop",
         "source_type": "task",
         "source_method": "tests.testapp.tasks.noop",
         "args": {"args": []},
@@ -132,13 +132,13 @@ def make_blocked_queues(count: int, *, priority: int) -> None:
     values = {"priority": priority, "queues": [queue.pk for queue in made]}
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO tenantqueue_job_hot (queue_id, lane, priority, name, source_type, "
+            "INSERT INTO tenantqueue_job_hot (queue_id, lane, priority, task, source_type, "
             "source_method) SELECT id, %(priority)s, %(priority)s, 'noop', 'task', 'noop' "
             "FROM unnest(%(queues)s) id, generate_series(1, 3)",
             values,
         )
         cursor.execute(
-            "INSERT INTO tenantqueue_job_hot (queue_id, lane, priority, name, source_type, "
+            "INSERT INTO tenantqueue_job_hot (queue_id, lane, priority, task, source_type, "
             "source_method, state, worker_id, queued_at) SELECT id, 1, 1, 'noop', 'task', 'noop', "
             "'running', 999999, now() FROM tenantqueue_tenantqueue "
             "WHERE id = ANY (%(queues)s) AND NOT paused",
@@ -225,7 +225,7 @@ def make_figure(queue: TenantQueue | None = None, *, error: str = "", **columns:
         **dict.fromkeys(figure_queries.NUMBERS, 0),
         "queue_id": queue.pk if queue else figure_queries.ALL,
         "at": timezone.now().replace(second=0, microsecond=0),
-        "name": "tests.testapp.tasks.noop",
+        "task": "tests.testapp.tasks.noop",
         "error": error,
         "minutes": 1,
         "waits": [],

@@ -217,23 +217,23 @@ def test_an_action_that_is_cancelled_in_its_last_batch_has_succeeded(
 def test_only_jobs_that_match_every_filter_change() -> None:
     acme, mail = paused_queue("acme"), paused_queue("acme", "mail")
     zeta = paused_queue("zeta")
-    wanted = make_jobs(acme, 12, state=State.ERROR, name="reports.make")
+    wanted = make_jobs(acme, 12, state=State.ERROR, task="reports.make")
     others = [
-        *make_jobs(acme, 2, state=State.ERROR, name="reports.made"),
-        *make_jobs(acme, 2, state=State.CANCELLED, name="reports.make"),
-        *make_jobs(mail, 2, state=State.ERROR, name="reports.make"),
-        *make_jobs(zeta, 2, state=State.ERROR, name="reports.make"),
+        *make_jobs(acme, 2, state=State.ERROR, task="reports.made"),
+        *make_jobs(acme, 2, state=State.CANCELLED, task="reports.make"),
+        *make_jobs(mail, 2, state=State.ERROR, task="reports.make"),
+        *make_jobs(zeta, 2, state=State.ERROR, task="reports.make"),
     ]
     before = states_of(others)
 
-    job = do("retry", state="error", tenant="acme", queue="default", name="reports.make")
+    job = do("retry", state="error", tenant="acme", queue="default", task="reports.make")
 
     assert job.result == {"changed": 12, "left": {}}
     assert set(states_of(wanted).values()) == {State.READY}
     assert states_of(others) == before
     change = Change.objects.get()
     assert change.tenant == "acme"
-    said = "state=error, tenant=acme, queue=default, name=reports.make"
+    said = "state=error, tenant=acme, queue=default, task=reports.make"
     assert change.object_label == f"job #{job.pk}: {said}"
 
 
@@ -443,7 +443,7 @@ def test_only_what_the_user_may_see_is_changed() -> None:
         ("retry", {"state": "lost"}, {}, InvalidArgument, "Unknown state 'lost'"),
         ("retry", {"tenant": "nobody"}, {}, InvalidArgument, "Tenant 'nobody' has no queue"),
         ("retry", {"tenant": "a\x00b"}, {}, InvalidArgument, "There is no job with"),
-        ("retry", {"name": "a\x00b"}, {}, InvalidArgument, "There is no job with"),
+        ("retry", {"task": "a\x00b"}, {}, InvalidArgument, "There is no job with"),
         ("retry", {"queue_id": "1 OR 1=1"}, {}, InvalidArgument, "There is no queue 1 OR 1=1"),
         ("retry", {"queue_id": "9" * 5000}, {}, InvalidArgument, "There is no queue 999"),
         ("retry", {}, {"priority": 1}, InvalidOption, "takes no values"),
@@ -479,7 +479,7 @@ def test_a_filter_that_the_worker_does_not_know_ends_the_job() -> None:
 def test_hostile_filter_values_select_nothing_else() -> None:
     ids = make_jobs(paused_queue(), 3, state=State.ERROR)
 
-    job = do("retry", name="%' OR '1'='1")
+    job = do("retry", task="%' OR '1'='1")
 
     assert job.result == {"changed": 0, "left": {}}
     assert set(states_of(ids).values()) == {State.ERROR}

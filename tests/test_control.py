@@ -314,7 +314,7 @@ def error(cls: str) -> dict[str, Any]:
 def test_jobs_of_a_group_of_failures_are_retried_and_cancelled() -> None:
     mine, other = make_queue("acme", "mail"), make_queue("globex", "mail")
     failed = [
-        make_job(queue, state="error", name=noop.name, errors=[error("KeyError")])
+        make_job(queue, state="error", task=noop.name, errors=[error("KeyError")])
         for queue in (mine, mine, other)
     ]
     group: dict[str, Any] = {"task": noop, "error_class": "KeyError"}
@@ -326,7 +326,7 @@ def test_jobs_of_a_group_of_failures_are_retried_and_cancelled() -> None:
     assert set(first.changed) <= {failed[0].pk, failed[1].pk}
     assert sorted(first.changed + rest.changed) == [job.pk for job in failed]
     assert not rest.more
-    columns = {"name": noop.name, "errors": [error("KeyError")], "attempt": 1}
+    columns = {"task": noop.name, "errors": [error("KeyError")], "attempt": 1}
     waiting = make_job(other, state="scheduled", **columns)
     assert empty(control.cancel(**group, tenant="acme"))
     assert control.cancel(**group).changed == [waiting.pk]
@@ -404,7 +404,7 @@ def test_tasks_are_controlled_by_themselves_and_by_name(task: Any) -> None:
     assert empty(control.resume(task=task))
     (pk,) = control.pause(task=task).changed
     row = TaskControl.objects.get()
-    assert (row.pk, row.name, row.paused) == (pk, noop.name, True)
+    assert (row.pk, row.task, row.paused) == (pk, noop.name, True)
     assert control.pause(task=[noop, noop.name]).unchanged == [pk]
     assert control.resume(task=task).changed == [pk]
     assert control.tune(task=task, num_slots=3, max_per_second=5).changed == [pk]
@@ -598,11 +598,11 @@ def test_new_monitor_is_started_and_not_saved() -> None:
 
 
 def test_bulk_calls_the_task_by_its_word() -> None:
-    make_jobs(make_queue(), 2, state="error", name=noop.name)
+    make_jobs(make_queue(), 2, state="error", task=noop.name)
 
     job = control.bulk("retry", {"task": noop.name, "state": "error"})
 
-    assert job.refresh().args["kwargs"]["filters"]["name"] == noop.name
+    assert job.refresh().args["kwargs"]["filters"]["task"] == noop.name
     with pytest.raises(InvalidArgument):
         control.bulk("retry", {"tasks": "x"})
 

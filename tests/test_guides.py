@@ -208,7 +208,7 @@ def write(page: str, shop: ModuleType) -> dict[str, Any]:
 
 
 def results(name: str) -> list[Any]:
-    return [job.result for job in Job.objects.filter(name=f"shop.tasks.{name}").order_by("pk")]
+    return [job.result for job in Job.objects.filter(task=f"shop.tasks.{name}").order_by("pk")]
 
 
 def ends() -> set[str]:
@@ -255,7 +255,7 @@ def test_guide_from_celery(shop: ModuleType, celery: Any, settings: Any) -> None
 
     # and back: what waits here is called in Celery
     (back,) = [each.code for each in snippets("coming-from-celery") if "there.delay" in each.code]
-    begun = make_job(state=State.RUNNING, name="shop.tasks.send_invoice")
+    begun = make_job(state=State.RUNNING, task="shop.tasks.send_invoice")
     exec(back, made)
 
     assert begun.refresh().state == State.RUNNING

@@ -212,7 +212,7 @@ def test_row_that_raw_sql_made_does_nothing(name: str, source_type: str) -> None
     (made,) = make_jobs(
         make_queue("acme"),
         1,
-        name=name,
+        task=name,
         source_type=source_type,
         source_method=name,
         args=call,
@@ -247,7 +247,7 @@ def test_signature_is_of_one_task_and_is_masked(admin_client: Client) -> None:
     page = admin_client.get(url_of("job", "change", job.pk)).content.decode()
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE tenantqueue_job SET name = %s, source_method = %s WHERE id = %s",
+            "UPDATE tenantqueue_job SET task = %s, source_method = %s WHERE id = %s",
             ["django_tenantqueue.bulk.delete", "django_tenantqueue.bulk.delete", job.pk],
         )
 
@@ -292,7 +292,7 @@ def test_callback_of_a_job_is_not_made_by_hand() -> None:
     (made,) = make_jobs(
         make_queue("acme"),
         1,
-        name=OWN[-1],
+        task=OWN[-1],
         source_type=INTERNAL,
         source_method=OWN[-1],
         is_async=True,

@@ -47,7 +47,7 @@ def test_signals_are_sent_when_a_job_runs():
     ):
         run_pending(scheduled=True)
 
-    task, said = tasks.fail_until, {"name": tasks.fail_until.name, "job_id": job.pk}
+    task, said = tasks.fail_until, {"task": tasks.fail_until.name, "job_id": job.pk}
     assert started == [(task, {**said, "attempt": number}) for number in (1, 2)]
     ((sender, given),) = retried
     error = given.pop("error")
@@ -100,7 +100,7 @@ def test_signal_is_sent_when_a_job_is_enqueued():
     with received(signals.job_enqueued) as seen:
         job = tasks.echo.using(tenant="acme", queue="mail").delay(1)
 
-    said = {"name": tasks.echo.name, "job_id": job.pk, "tenant": "acme", "queue": "mail"}
+    said = {"task": tasks.echo.name, "job_id": job.pk, "tenant": "acme", "queue": "mail"}
     assert seen == [(tasks.echo, said)]
 
 
@@ -142,8 +142,8 @@ def test_job_of_a_method_has_no_sender_and_a_name():
         job = report.delay.execute("pdf")
         run_pending()
 
-    assert [(sender, given["name"]) for sender, given in seen] == [(None, job.name)]
-    assert [(sender, given["name"]) for sender, given in finished] == [(None, job.name)]
+    assert [(sender, given["task"]) for sender, given in seen] == [(None, job.task)]
+    assert [(sender, given["task"]) for sender, given in finished] == [(None, job.task)]
 
 
 @pytest.mark.parametrize("session", [None, "s"])

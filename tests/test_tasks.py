@@ -81,7 +81,7 @@ def test_job_is_returned_with_its_columns_when_it_is_enqueued(django_assert_num_
     with django_assert_num_queries(0):
         assert job.pk == job.id
         assert job.state == "ready"
-        assert job.name == "tests.testapp.tasks.add"
+        assert job.task == "tests.testapp.tasks.add"
         assert job.priority == Priority.USER
         assert job.max_attempts == 5
         assert str(job) == f"tests.testapp.tasks.add #{job.pk}"
@@ -242,7 +242,7 @@ def test_options_of_the_task_count_when_none_are_given():
 
     job = with_options.delay().refresh()
 
-    assert (job.name, job.queue.name, job.queue.tenant) == ("tests.with_options", "mail", "acme")
+    assert (job.task, job.queue.name, job.queue.tenant) == ("tests.with_options", "mail", "acme")
     assert (job.priority, job.max_attempts) == (5, 2)
 
 
@@ -309,7 +309,7 @@ def test_method_of_an_instance_runs_on_the_loaded_row_when_it_is_delayed():
     job = ran(report.delay(priority=3, tenant="acme").execute("pdf"))
 
     assert (job.result, job.priority, job.queue.tenant) == ("Sales as pdf", 3, "acme")
-    assert (job.name, job.source_type, job.source_id) == (
+    assert (job.task, job.source_type, job.source_id) == (
         "testapp.Report.execute",
         "testapp.report",
         str(report.pk),
@@ -480,7 +480,7 @@ def test_function_runs_when_it_is_listed():
     job = ran(delayed(sample_tasks.listed_function, tenant="acme")(4, second=5))
 
     assert job.result == [4, 5]
-    assert job.name == "tests.sample_tasks.listed_function"
+    assert job.task == "tests.sample_tasks.listed_function"
 
 
 @override_settings(TENANTQUEUE=LISTED)

@@ -252,7 +252,7 @@ class InsideATestCase(TestCase):
 
     def test_name_is_told_when_a_task_is_unknown(self):
         job = noop.delay()
-        Job.objects.filter(pk=job.pk).update(source_method="tests.gone", name="tests.gone")
+        Job.objects.filter(pk=job.pk).update(source_method="tests.gone", task="tests.gone")
 
         with pytest.raises(LookupError, match=r"names 'tests.gone', which is not known here"):
             run_pending()

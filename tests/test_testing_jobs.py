@@ -189,7 +189,7 @@ class TestAssertEnqueued:
             refute_enqueued(add, priority=9_999_999)
 
     def test_job_of_an_older_signature_is_no_error(self):
-        job = make_job(name="x")
+        job = make_job(task="x")
         Job.objects.filter(pk=job.pk).update(
             source_type="task", source_method=noop.name, args={"args": [1, 2]}
         )

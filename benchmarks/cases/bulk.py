@@ -23,9 +23,9 @@ MOST_MILLISECONDS = 1_000
 MOST_MB = 20
 MIB = 2**20
 FAILED = (
-    "INSERT INTO tenantqueue_job (queue_id, lane, priority, state, final, name, source_type, "
+    "INSERT INTO tenantqueue_job (queue_id, lane, priority, state, final, task, source_type, "
     "source_method, args, max_attempts, attempt, claim_seq, worker_id, queued_at, finished_at) "
-    "SELECT %(queue)s, 240, 240, 'error', true, %(name)s, 'task', %(name)s, '{\"args\": []}', "
+    "SELECT %(queue)s, 240, 240, 'error', true, %(task)s, 'task', %(task)s, '{\"args\": []}', "
     "5, 5, 1, 1, now(), now() FROM generate_series(1, %(count)s)"
 )
 
@@ -56,7 +56,7 @@ def _retry(bench: Bench, count: int) -> tuple[float, float, float]:
     """Return seconds, the longest statement in ms, and the growth of memory in MB."""
     bench.reset(history=False)
     (queue,) = bench.make_queues(["acme"], paused=True)
-    values = {"queue": queue.pk, "name": tasks.noop_sync.name, "count": count}
+    values = {"queue": queue.pk, "task": tasks.noop_sync.name, "count": count}
     bench.db.execute(FAILED, values)
     bench.vacuum()
     job = control.bulk("retry", {"state": "error", "tenant": "acme", "task": tasks.noop_sync.name})

@@ -21,7 +21,7 @@ from ..workers import Workers
 
 COLUMNS = (
     "queue_id, lane, priority, is_async, state, run_at, expires_at, max_attempts, "
-    "timeout_seconds, hard_timeout_seconds, name, source_type, source_id, source_method, args, "
+    "timeout_seconds, hard_timeout_seconds, task, source_type, source_id, source_method, args, "
     "labels, created_by, context"
 )
 """What insert_job.sql writes."""

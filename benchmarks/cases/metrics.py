@@ -63,7 +63,7 @@ def _fill(bench: Bench, tenants: int, waiting: int) -> None:
         cursor.execute(WORKERS, {"count": bench.size(100, 5)})
         for minutes, periods in ((1, 180), (60, 192), (1440, 400)):
             params = {"minutes": minutes, "periods": periods, "queues": 300}
-            cursor.execute(FIGURES, {**params, "name": tasks.noop_async.name})
+            cursor.execute(FIGURES, {**params, "task": tasks.noop_async.name})
     maintain.thin_figures("default")  # makes the counters
     assert FigureTotal.objects.count() > COUNTED_TASKS
     bench.vacuum()

@@ -87,17 +87,17 @@ WORKERS = (
     "false FROM generate_series(1, %(count)s) n"
 )
 FIGURES = (
-    "INSERT INTO tenantqueue_figure (queue_id, at, name, error, minutes, started, succeeded, "
+    "INSERT INTO tenantqueue_figure (queue_id, at, task, error, minutes, started, succeeded, "
     "failed, retried, cancelled, wait_seconds, run_seconds, waits, runs, last_job_id) "
     "SELECT key.queue_id, date_bin(make_interval(mins => %(minutes)s), now(), 'epoch') "
-    "- n * make_interval(mins => %(minutes)s), key.name, key.error, %(minutes)s, 90, 80, 10, 0, "
+    "- n * make_interval(mins => %(minutes)s), key.task, key.error, %(minutes)s, 90, 80, 10, 0, "
     "0, 9.5, 25.5, '{0,0,0,50,40}', '{0,0,0,0,0,0,0,40,50}', 1 "
     "FROM generate_series(0, %(periods)s) n, ("
-    "SELECT 0 AS queue_id, '' AS name, '' AS error UNION ALL "
+    "SELECT 0 AS queue_id, '' AS task, '' AS error UNION ALL "
     "SELECT 0, 'task-' || m, '' FROM generate_series(1, 50) m UNION ALL "
     "SELECT 0, 'task-' || m, 'ValueError' FROM generate_series(1, 50) m UNION ALL "
-    "SELECT 0, %(name)s, 'ValueError' UNION ALL "
-    "SELECT m, %(name)s, 'ValueError' FROM generate_series(1, 20) m UNION ALL "
+    "SELECT 0, %(task)s, 'ValueError' UNION ALL "
+    "SELECT m, %(task)s, 'ValueError' FROM generate_series(1, 20) m UNION ALL "
     "SELECT m, 'task-' || m %% 50, '' FROM generate_series(1, %(queues)s) m UNION ALL "
     "SELECT m, 'task-' || m %% 50, 'ValueError' FROM generate_series(1, %(queues)s / 10) m) key"
 )
@@ -152,7 +152,7 @@ def _fill(bench: Bench) -> None:
         cursor.execute(WORKERS, {"count": bench.size(1_000, 20)})
         for minutes, periods in ((1, 180), (60, 192), (1440, 400)):
             params = {"minutes": minutes, "periods": periods, "queues": 300}
-            cursor.execute(FIGURES, {**params, "name": tasks.noop_async.name})
+            cursor.execute(FIGURES, {**params, "task": tasks.noop_async.name})
     _fill_rules(bench)
     ConcurrentJobMonitor.objects.start(
         "work",

@@ -116,7 +116,7 @@ def _take_slots(bench: Bench, queues: list[int]) -> None:
     Worker.objects.filter(pk=worker).update(heartbeat_at=alive)
     bench.db.execute(
         "INSERT INTO tenantqueue_job_hot (queue_id, lane, priority, is_async, state, queued_at, "
-        "started_at, worker_id, claim_seq, attempt, max_attempts, name, source_type, "
+        "started_at, worker_id, claim_seq, attempt, max_attempts, task, source_type, "
         "source_method, args) SELECT id, 240, 240, true, 'running', now(), now(), %s, 1, 1, 5, "
         "'held', 'task', 'held', '{}' FROM unnest(%s::integer[]) AS id",
         [worker, queues],

@@ -92,7 +92,7 @@ def failures_view(request: HttpRequest, model_admin: JobActions) -> HttpResponse
         get_settings().database,
         asked.hours,
         queues=asked.queues,
-        name=figure_name(asked.task.strip()) if asked.task.strip() else None,
+        task=figure_name(asked.task.strip()) if asked.task.strip() else None,
     )
     return model_admin.page(
         request,
@@ -131,7 +131,7 @@ def _show(
         using,
         asked.hours,
         queues=asked.queues,
-        name=group.name,
+        task=group.task,
         error=group.error,
         queues_listed=LISTED,
     )
@@ -143,9 +143,9 @@ def _show(
     return model_admin.page(
         request,
         "admin/tenantqueue/failure_group.html",
-        gettext("Failures of %(task)s") % {"task": group.name},
+        gettext("Failures of %(task)s") % {"task": group.task},
         **_shared(request, model_admin, asked, page),
-        group={"name": breakable(group.name), "error": breakable(group.error)},
+        group={"task": breakable(group.task), "error": breakable(group.error)},
         line=_line(page.lines[0], asked) if page.lines else None,
         jobs=[
             {
@@ -185,9 +185,9 @@ def _shared(
 
 def _line(line: FailureLine, asked: Filter) -> dict[str, Any]:
     return {
-        "name": breakable(line.name),
+        "task": breakable(line.task),
         "error": breakable(line.error),
-        "url": asked.group_url(line.name, line.error),
+        "url": asked.group_url(line.task, line.error),
         "failed": line.failed,
         "retried": line.retried,
         "spark": sparkline(line.points, gettext("Failed runs over time"), "tq-spark-error"),
@@ -251,14 +251,14 @@ def _act(
     if button is None:
         return back
     is_retry = button == "_retry"
-    if is_retry and not may_retry(request, group.name, created_by=None):
+    if is_retry and not may_retry(request, group.task, created_by=None):
         text = gettext("Bulk actions are retried on their own pages.")
         model_admin.message_user(request, text, messages.WARNING)
         return back
     walk = walk_failed if is_retry else walk_waiting
     found = find(walk, using, group, most=MOST, walked=WALKED)
     if found.ids or not is_answered(request):
-        rows = [f"{group.name} #{job_id}" for job_id in found.ids]
+        rows = [f"{group.task} #{job_id}" for job_id in found.ids]
         verb = gettext("Retry") if is_retry else gettext("Cancel")
         text = _question(group, asked, found, is_retry=is_retry)
         if page := confirm(model_admin, request, rows, verb, text):
@@ -268,9 +268,9 @@ def _act(
     if is_answered(request):
         with acting(request):
             if is_retry:
-                done = retry_failed(group.name, group.error, group.since, **chosen)
+                done = retry_failed(group.task, group.error, group.since, **chosen)
             else:
-                done = cancel_failed(group.name, group.error, **chosen)
+                done = cancel_failed(group.task, group.error, **chosen)
     what = gettext("made ready again") if is_retry else gettext("cancelled")
     model_admin._say(request, len(done.ids), what, 0)
     if done.more:

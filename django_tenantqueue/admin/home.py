@@ -251,9 +251,9 @@ def _queue(line: QueueLine) -> dict[str, Any]:
 
 def _task(line: TaskLine, hours: int) -> dict[str, Any]:
     return {
-        "name": breakable(line.name),
-        "url": jobs_url(q=line.name),
-        "failed_url": failures_url(hours=hours, task=line.name),
+        "name": breakable(line.task),
+        "url": jobs_url(q=line.task),
+        "failed_url": failures_url(hours=hours, task=line.task),
         "ended": line.counts.ended,
         "mean": duration_text(line.mean_run_seconds),
         "p95": duration_text(percentile(line.counts.runs, 0.95)),

@@ -38,7 +38,7 @@ def _action(bulk: str, act: Act, description: Any, permission: str = "change") -
     ) -> HttpResponse | None:
         if request.POST.get("select_across") == "1":
             return act_on_all(self, request, bulk)
-        return act(self, request, list(queryset.only("id", "name", "queue_id", "created_by")))
+        return act(self, request, list(queryset.only("id", "task", "queue_id", "created_by")))
 
     return action
 
@@ -58,7 +58,7 @@ class JobActions(TenantQueueModelAdmin[Job]):
     buttons = {"_retry": "_retry", "_run_now": "_run_now", "_cancel": "_cancel"}
 
     def _retry(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
-        own = [job for job in jobs if may_retry(request, job.name, job.created_by)]
+        own = [job for job in jobs if may_retry(request, job.task, job.created_by)]
         if len(own) < len(jobs):
             text = gettext("Bulk actions of other users are not changed.")
             self.message_user(request, text, messages.WARNING)

@@ -28,13 +28,13 @@ from .formats import read_number
 from .job_list_filters import NAMES_MOST, Suggested, counted_states, filters_of, suggest
 from .visible import visible_tenants
 
-PARAMETERS = ("state", "tenant", "queue", "queue_id", "name")
+PARAMETERS = ("state", "tenant", "queue", "queue_id", "task")
 PAGE_PARAMETERS = ("before", "trail")
 
 SHOWN = (
     "id",
     "queue_id",
-    "name",
+    "task",
     "state",
     "final",
     "priority",
@@ -126,14 +126,14 @@ class JobChangeList(ChangeList):
     @property
     def task_names(self) -> list[str]:
         """Names to suggest: of this process's tasks, and of the jobs on the page."""
-        names = {*known_names(), *(job.name for job in self.result_list)}
+        names = {*known_names(), *(job.task for job in self.result_list)}
         return sorted(names)[:NAMES_MOST]
 
     def counted_states(self) -> list[tuple[str | None, Any]]:
         """Return the states, with counts of all jobs or of one queue: others have none."""
         narrowed = any(self._given(name) for name in PARAMETERS if name != "state")
         is_limited = narrowed or self.tenants_seen is not None
-        if self.query or self._given("name") or (is_limited and self.queue is None):
+        if self.query or self._given("task") or (is_limited and self.queue is None):
             return STATE_LABELS
         return counted_states(get_settings().database, self.queue)
 

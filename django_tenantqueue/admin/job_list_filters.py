@@ -91,7 +91,7 @@ class TaskNameFilter(TextFilter):
     """Jobs of one task."""
 
     title = _("task name")
-    parameter_name = "name"
+    parameter_name = "task"
     suggestions = NAMES_LIST
 
 

@@ -109,7 +109,7 @@ def describe_state(
     shown = shown_columns(job)
     return {
         "job": job,
-        "name": breakable(job.name),
+        "task": breakable(job.task),
         "badge": state_badge(job.state),
         "queue": queue and link_to(site, request, TenantQueue, queue.pk, queue),
         "death": death_of(using, job.worker_id) if job.worker_id and worker is None else None,
@@ -205,7 +205,7 @@ def _follow_up(
 
 def _names(stored: dict[str, Any]) -> Sequence[str]:
     """Return the names of a chain of tasks, from the next one to the last."""
-    names = [str(stored.get("name", ""))]
+    names = [str(stored.get("task", ""))]
     for further in _stored_follow_ups(stored.get("follow_ups")):
         if further["on"] == "success":
             return [*names, *_names(further)]

@@ -112,7 +112,7 @@ class JobAdmin(JobPages):
 
     @admin.display(description=_("job"))
     def title(self, job: Job) -> SafeString:
-        return format_html('<span class="tq-number">#{}</span> {}', job.pk, breakable(job.name))
+        return format_html('<span class="tq-number">#{}</span> {}', job.pk, breakable(job.task))
 
     @admin.display(description=_("tenant / queue"))
     def where(self, job: Job) -> SafeString | str:
@@ -189,7 +189,7 @@ class JobAdmin(JobPages):
         return self.page(
             request,
             "admin/tenantqueue/job/change_form.html",
-            job.name,
+            job.task,
             original=job,
             arguments=shown_arguments(job),
             arguments_url=job_url(job.pk, self.admin_site, "value", "arguments"),

@@ -105,7 +105,7 @@ class JobsOfObjectMixin(_Base):
         return format_html(
             '<a href="{}" title="{}">{}</a> {}',
             job_url(job.id, self.admin_site),
-            job.name,
+            job.task,
             state_badge(job.state),
             moment(job.finished_at or job.started_at or job.created_at),
         )
@@ -122,7 +122,7 @@ class JobsOfObjectMixin(_Base):
                     '<a href="{}"><span class="tq-number">#{}</span> {}</a>',
                     job_url(job.id, self.admin_site),
                     job.id,
-                    breakable(job.name),
+                    breakable(job.task),
                 ),
                 state_badge(job.state),
                 moment(job.created_at, now),

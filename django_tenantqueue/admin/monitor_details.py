@@ -35,13 +35,13 @@ def details_of(using: str, monitor: ConcurrentJobMonitor, part: str, count: int)
     if not jobs:
         return format_html('<p class="tq-quiet">{}</p>', gettext("none"))
     titles = (
-        *(_("job"), _("name"), _("state"), _("attempt"), _("took")),
+        *(_("job"), _("task"), _("state"), _("attempt"), _("took")),
         _("error, or when it ended"),
     )
     rows = (
         (
             job_link(job.pk),
-            breakable(job.name),
+            breakable(job.task),
             state_badge(job.state),
             f"{job.attempt} / {job.max_attempts}",
             duration_text(job.run_duration) if job.run_duration else NOTHING,

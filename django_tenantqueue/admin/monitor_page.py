@@ -154,7 +154,7 @@ def _details_text(count: int) -> str:
 def _failure(group: FailureGroup) -> dict[str, Any]:
     return {
         "details": f"{group.details:,}",
-        "task": breakable(group.name),
+        "task": breakable(group.task),
         "error": group.error.rpartition(".")[2] or NOTHING,
         "error_path": group.error,
         "message": group.message.strip().partition("\n")[0][:200],

@@ -204,4 +204,4 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
         job = Job.objects.using(self.using).find(monitor.anchor_id)
         if job is None:
             return NOTHING
-        return format_html("{} {} {}", job_link(job.pk), job.name, state_badge(job.state))
+        return format_html("{} {} {}", job_link(job.pk), job.task, state_badge(job.state))

@@ -124,9 +124,9 @@ class LineAdmin(LinedAdmin[_S]):
         )
         if not inside and not line:
             return gettext("none")
-        titles = (_("job"), _("state"), _("name"), _("priority"), _("queue"))
+        titles = (_("job"), _("state"), _("task"), _("priority"), _("queue"))
         rows = (
-            (job_link(job.pk), state_badge(job.state), job.name, job.priority, job.queue.name)
+            (job_link(job.pk), state_badge(job.state), job.task, job.priority, job.queue.name)
             for job in (*inside, *line)
         )
         load: SessionLoad = session.load  # type: ignore[attr-defined]

@@ -29,14 +29,14 @@ class TaskControlAdmin(LinedAdmin[TaskControl]):
         _("No task is controlled."),
         _("Add one to pause its jobs on all workers, or to limit how many run at once or start."),
     )
-    list_display = ("name", "trouble", "num_slots", "max_per_second", "running", "line", "paused")
-    list_display_links = ("name",)
+    list_display = ("task", "trouble", "num_slots", "max_per_second", "running", "line", "paused")
+    list_display_links = ("task",)
     list_editable = ("paused", "num_slots", "max_per_second")
     list_filter = ("paused",)
-    search_fields = ("name",)
+    search_fields = ("task",)
     search_help_text = _("A part of the name.")
-    ordering = ("name",)
-    fixed = ("name",)
+    ordering = ("task",)
+    fixed = ("task",)
     tunable = operations.TUNABLE
     operation = staticmethod(operations.tune_control)
     delete = staticmethod(operations.delete_controls)
@@ -48,7 +48,7 @@ class TaskControlAdmin(LinedAdmin[TaskControl]):
     )
     readonly_fields = ("running", "line", "created_at")
     fieldsets = (
-        (None, {"fields": ("name",)}),
+        (None, {"fields": ("task",)}),
         (
             _("Read by the next claim"),
             {"fields": ("paused", "num_slots", "max_per_second", "burst")},
@@ -70,7 +70,7 @@ class TaskControlAdmin(LinedAdmin[TaskControl]):
     def save_model(self, request: HttpRequest, obj: TaskControl, form: Any, change: bool) -> None:
         """Write a control; say so when nothing is known by the name of a new one."""
         if not change:
-            self.warn_of_unknown(request, obj.name)  # its row makes the name known
+            self.warn_of_unknown(request, obj.task)  # its row makes the name known
         super().save_model(request, obj, form, change)
 
     @admin.display(description=_("trouble"), empty_value="")

@@ -251,7 +251,7 @@ def _row(claim: RunningClaim) -> dict[str, Any]:
     return {
         "id": claim.id,
         "url": job_url(claim.id),
-        "name": breakable(claim.name),
+        "task": breakable(claim.task),
         "where": f"{claim.tenant or NOTHING} / {claim.queue or NOTHING}",
         "badge": state_badge(claim.state),
         "attempt": f"{claim.attempt} / {claim.max_attempts}",

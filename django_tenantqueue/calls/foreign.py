@@ -87,6 +87,7 @@ JOB = {
     "latest_result": "job.refresh().result",
     "maybe_throw": "job.refresh().last_error",
     "meta": "job.stats, and current_job().stats inside the task",
+    "name": "job.task",
     "parent": "Job.objects.get(pk=job.previous_id)",
     "progress": "job.refresh(), and then job.progress_done, job.progress_total",
     "ready": _FINAL,
@@ -156,6 +157,7 @@ CALL = {
 
 RUNNING = {
     "meta": "current_job().stats",
+    "name": "current_job().task",
     "origin": "current_job().queue",
     "replace": "task.delay(…) of the other task, and return",
     "request": "current_job(), which has id, attempt, tenant and queue itself",

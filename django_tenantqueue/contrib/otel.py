@@ -76,7 +76,7 @@ class _Tracer:
     def process(self, running: Any) -> Iterator[Callable[[Outcome], None]]:
         """See `tracing.Tracer`."""
         parent, links = _origin(running._claimed.context)
-        attributes = _attributes("process", running.tenant, running.queue, running.name)
+        attributes = _attributes("process", running.tenant, running.queue, running.task)
         attributes |= {
             "messaging.message.id": str(running.id),
             "tenantqueue.attempt": running.attempt,

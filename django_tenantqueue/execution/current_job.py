@@ -102,9 +102,9 @@ class RunningJob:
         return self._claimed.id
 
     @property
-    def name(self) -> str:
+    def task(self) -> str:
         """The task's name."""
-        return self._claimed.name
+        return self._claimed.task
 
     @property
     def attempt(self) -> int:

@@ -38,7 +38,7 @@ def about(running: RunningJob, **more: Any) -> dict[str, Any]:
         "job": running.id,
         "tenant": running.tenant,
         "queue": running.queue,
-        "task": running.name,
+        "task": running.task,
         "attempt": running.attempt,
         "worker": _worker,
         **more,
@@ -57,7 +57,7 @@ def log_end(running: RunningJob, state: str) -> None:
         logger.info(
             "job %s (%s) ended in %s after %.3f s",
             running.id,
-            running.name,
+            running.task,
             state,
             seconds,
             extra=about(running, outcome=state, duration=round(seconds, 6)),
@@ -85,7 +85,7 @@ def log_failure(
             logging.ERROR if again_in is None else logging.WARNING,
             "job %s (%s) failed %s in attempt %s of %s: %s(%r)",
             running.id,
-            running.name,
+            running.task,
             then,
             running.attempt,
             running.max_attempts,
@@ -101,7 +101,7 @@ def log_failure(
 def _say_broken(running: RunningJob) -> None:
     """Write that the log failed where nothing of the project's is asked."""
     if logging.lastResort is not None:
-        text = f"the end of job {running.id} ({running.name}) could not be logged"
+        text = f"the end of job {running.id} ({running.task}) could not be logged"
         logging.lastResort.handle(logging.makeLogRecord({"msg": text, "levelno": logging.ERROR}))
 
 

@@ -89,11 +89,11 @@ def announce(signal: Signal, running: RunningJob, **said: object) -> None:
     claimed = running._claimed
     task = known_task(claimed.source_type, claimed.source_method)
     try:
-        signal.send_robust(task, name=running.name, job_id=running.id, **said)
+        signal.send_robust(task, task=running.task, job_id=running.id, **said)
     except (Cancelled, TimeLimitExceeded):  # the run was interrupted meanwhile
         raise
     except BaseException:  # noqa: BLE001 - send_robust() catches each Exception, not SystemExit
-        log_error(running, "a receiver of a signal of job %s (%s) failed", running.id, running.name)
+        log_error(running, "a receiver of a signal of job %s (%s) failed", running.id, running.task)
 
 
 def call_hook_quietly(
@@ -103,7 +103,7 @@ def call_hook_quietly(
     try:
         call_hook(task, name, running, *args)
     except BaseException:  # noqa: BLE001 - it is logged
-        log_error(running, "hook %r of job %s (%s) failed", name, running.id, running.name)
+        log_error(running, "hook %r of job %s (%s) failed", name, running.id, running.task)
 
 
 def _extra(running: RunningJob, error: dict[str, Any] | None = None) -> str | None:
@@ -240,7 +240,7 @@ def unjudged(running: RunningJob, error: BaseException, failure: BaseException) 
     logger.error(
         "the outcome of job %s (%s) could not be judged: %s while it ended with %s",
         claimed.id,
-        claimed.name,
+        claimed.task,
         class_name(type(failure)),
         name,
         extra=about(running, outcome=State.ERROR.value, duration=running.age_seconds),
@@ -262,7 +262,7 @@ def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
         logger.warning(
             "job %s: this worker does not know %r; given back",
             claimed.id,
-            claimed.name,
+            claimed.task,
             extra=about(running),
         )
         return _given_back(running, describe_error(error, running.attempt), UNKNOWN_DELAY)
@@ -282,7 +282,7 @@ def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
             logger.error(
                 "retry_when or backoff of job %s (%s) failed",
                 running.id,
-                running.name,
+                running.task,
                 extra=about(running),
             )
             policy_error.__cause__ = error

@@ -152,7 +152,7 @@ def _failed(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
         logger.warning(
             "job %s (%s) failed with an unprintable error",
             running.id,
-            running.name,
+            running.task,
             extra=about(running),
         )
     outcome = judge(running, task, error)
@@ -308,7 +308,7 @@ async def _run_async(running: RunningJob) -> Outcome:
     try:
         outcome = _before(running)
         if outcome is None:
-            check_coroutine(running.name)
+            check_coroutine(running.task)
             with use_tenant(running.tenant), _around(running):
                 claimed = running._claimed
                 values = await aplaceholder_values(running)

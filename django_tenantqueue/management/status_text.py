@@ -95,7 +95,7 @@ def _claims(claims: Sequence[RunningClaim], held: int) -> Iterator[str]:
             rough_text(claim.age_seconds),
             f"{claim.attempt}/{claim.max_attempts}",
             f"{_one_line(claim.tenant) or NOTHING}/{_one_line(claim.queue)}",
-            _one_line(claim.name),
+            _one_line(claim.task),
         )
         for claim in claims
     ]

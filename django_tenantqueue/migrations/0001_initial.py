@@ -241,7 +241,7 @@ class Migration(PostgresMigration):
                     ),
                 ),
                 (
-                    "name",
+                    "task",
                     models.CharField(
                         help_text="The name as its jobs show it, such as “app.tasks.send” or “app.Model.method”.",
                         max_length=500,
@@ -301,10 +301,10 @@ class Migration(PostgresMigration):
             options={
                 "verbose_name": "task control",
                 "verbose_name_plural": "task controls",
-                "ordering": ("name",),
+                "ordering": ("task",),
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("name",), name="tenantqueue_taskcontrol_unique"
+                        fields=("task",), name="tenantqueue_taskcontrol_unique"
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
@@ -980,7 +980,7 @@ class Migration(PostgresMigration):
                     models.CompositePrimaryKey(
                         "queue_id",
                         "at",
-                        "name",
+                        "task",
                         "error",
                         "minutes",
                         blank=True,
@@ -991,7 +991,7 @@ class Migration(PostgresMigration):
                 ),
                 ("queue_id", models.IntegerField(verbose_name="queue")),
                 ("at", models.DateTimeField(verbose_name="from")),
-                ("name", models.TextField(verbose_name="task")),
+                ("task", models.TextField(verbose_name="task")),
                 ("error", models.TextField(verbose_name="error")),
                 ("minutes", models.SmallIntegerField(verbose_name="minutes")),
                 ("started", models.BigIntegerField(verbose_name="started")),
@@ -1022,7 +1022,7 @@ class Migration(PostgresMigration):
                         name="tenantqueue_figure_errors",
                     ),
                     models.Index(
-                        models.F("name"),
+                        models.F("task"),
                         models.F("error"),
                         models.F("at"),
                         condition=models.Q(("error", ""), _negated=True),
@@ -1091,7 +1091,7 @@ class Migration(PostgresMigration):
                         ),
                         ("final", models.BooleanField(default=False, editable=False)),
                         ("is_async", models.BooleanField(default=False, verbose_name="coroutine")),
-                        ("name", models.TextField(verbose_name="name")),
+                        ("task", models.TextField(verbose_name="task")),
                         ("source_type", models.TextField(verbose_name="source type")),
                         ("source_id", models.TextField(default="", verbose_name="source id")),
                         ("source_method", models.TextField(verbose_name="source method")),

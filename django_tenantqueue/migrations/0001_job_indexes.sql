@@ -50,8 +50,8 @@ CREATE INDEX tenantqueue_job_exclusive_reject ON tenantqueue_job_hot (exclusive_
 -- The same for tasks that are paused or capped, by their names: the line, by queues, which take
 -- turns, and what has been let through or has a slot of its task.
 CREATE INDEX tenantqueue_job_task_line
-    ON tenantqueue_job_hot (name, lane, queue_id, priority, id) WHERE held_by = 'task';
-CREATE INDEX tenantqueue_job_task_inside ON tenantqueue_job_hot (name, queue_id)
+    ON tenantqueue_job_hot (task, lane, queue_id, priority, id) WHERE held_by = 'task';
+CREATE INDEX tenantqueue_job_task_inside ON tenantqueue_job_hot (task, queue_id)
     WHERE task_at IS NOT NULL AND state IN ('ready', 'queued', 'running');
 
 -- Unfinished jobs of model instances, and jobs that name their creator. They serve the lists of
@@ -63,7 +63,7 @@ CREATE INDEX tenantqueue_job_creator ON tenantqueue_job_hot (created_by, id)
 
 -- Jobs that wait after a failure. Jobs that have never failed are not in it.
 CREATE INDEX tenantqueue_job_errors
-    ON tenantqueue_job_hot (left(name, 300), tenantqueue_error_class(errors), id)
+    ON tenantqueue_job_hot (left(task, 300), tenantqueue_error_class(errors), id)
     WHERE errors IS NOT NULL AND state IN ('scheduled', 'held', 'ready');
 
 -- What a gate holds, by queue and gate. Jobs that are not held are not in it.

@@ -32,7 +32,7 @@ CREATE TABLE tenantqueue_job (
     session_skip boolean NOT NULL DEFAULT false,
     session_halt boolean NOT NULL DEFAULT false,
     state varchar(10) NOT NULL DEFAULT 'ready',
-    name text NOT NULL,
+    task text NOT NULL,
     source_type text NOT NULL,
     source_id text NOT NULL DEFAULT '',
     source_method text NOT NULL,
@@ -96,7 +96,7 @@ CREATE TABLE tenantqueue_job_history PARTITION OF tenantqueue_job
     FOR VALUES IN (true) PARTITION BY RANGE (finished_at);
 
 CREATE INDEX tenantqueue_history_queue ON tenantqueue_job_history (queue_id, id);
-CREATE INDEX tenantqueue_history_name ON tenantqueue_job_history (name, id);
+CREATE INDEX tenantqueue_history_task ON tenantqueue_job_history (task, id);
 CREATE INDEX tenantqueue_history_failed ON tenantqueue_job_history (state, id)
     WHERE state IN ('error', 'cancelled');
 CREATE INDEX tenantqueue_history_monitor
@@ -107,7 +107,7 @@ CREATE INDEX tenantqueue_history_creator
     ON tenantqueue_job_history (created_by, id) WHERE created_by IS NOT NULL;
 -- Jobs that ended in error, in the order of their ends.
 CREATE INDEX tenantqueue_history_errors
-    ON tenantqueue_job_history (left(name, 300), tenantqueue_error_class(errors), finished_at, id)
+    ON tenantqueue_job_history (left(task, 300), tenantqueue_error_class(errors), finished_at, id)
     WHERE state = 'error';
 
 -- Normally empty: takes rows for which maintenance has made no month yet, so that a finish

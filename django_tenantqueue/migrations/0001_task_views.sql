@@ -6,7 +6,7 @@
 -- come later.
 CREATE VIEW tenantqueue_taskstart AS
 SELECT
-    c.id AS control_id, c.name, c.max_per_second, clock.as_of,
+    c.id AS control_id, c.task, c.max_per_second, clock.as_of,
     greatest(1, least(clock.burst / 2, c.max_per_second * 0.05)) AS batch,
     greatest(0, coalesce(past.debt - past.brought, 0)) AS owed,
     clock.burst - greatest(0, coalesce(least(past.debt, clock.burst) - past.brought, 0)) AS starts
@@ -30,7 +30,7 @@ WHERE c.max_per_second IS NOT NULL;
 -- The tasks that may start no job now: paused, full, or beyond their rate. Claims skip their jobs.
 -- The jobs of a task are counted up to its cap. Index: tenantqueue_job_task_inside.
 CREATE VIEW tenantqueue_closedtask AS
-SELECT c.name
+SELECT c.task
 FROM tenantqueue_taskcontrol c
 WHERE c.paused OR (
     c.num_slots <= (
@@ -38,7 +38,7 @@ WHERE c.paused OR (
         FROM (
             SELECT
             FROM tenantqueue_job_hot j
-            WHERE j.name = c.name AND j.task_at IS NOT NULL AND j.state IN ('queued', 'running')
+            WHERE j.task = c.task AND j.task_at IS NOT NULL AND j.state IN ('queued', 'running')
             LIMIT c.num_slots
         ) taken
     )

@@ -14,17 +14,17 @@ FAILING_SHARE = 0.5
 class Figure(models.Model):
     """What happened in one minute, hour or day to the jobs of one task in one queue.
 
-    Three kinds of rows have less in their key. `queue_id` 0 is all queues, and `name` "" is all
+    Three kinds of rows have less in their key. `queue_id` 0 is all queues, and `task` "" is all
     tasks. A row with an `error` counts only the runs that ended with errors of this class.
 
     Workers add to these rows with their heartbeats. Maintenance merges old minutes into hours, and
     old hours into days, so each run is counted in one row of each kind.
     """
 
-    pk = models.CompositePrimaryKey("queue_id", "at", "name", "error", "minutes")
+    pk = models.CompositePrimaryKey("queue_id", "at", "task", "error", "minutes")
     queue_id = models.IntegerField(_("queue"))
     at = models.DateTimeField(_("from"))
-    name = models.TextField(_("task"))
+    task = models.TextField(_("task"))
     error = models.TextField(_("error"))
     minutes = models.SmallIntegerField(_("minutes"))
     """Length of the time that the row counts: 1, 60 or 1440."""
@@ -55,7 +55,7 @@ class Figure(models.Model):
                 "queue_id", "at", name="tenantqueue_figure_errors", condition=~models.Q(error="")
             ),
             models.Index(
-                "name",
+                "task",
                 "error",
                 "at",
                 name="tenantqueue_figure_groups",

@@ -105,7 +105,7 @@ class Job(models.Model):
     state = StateField(_("state"), max_length=10, choices=State.choices)
     final = models.BooleanField(default=False, editable=False)
     is_async = models.BooleanField(_("coroutine"), default=False)
-    name = models.TextField(_("name"))
+    task = models.TextField(_("task"))
     source_type = models.TextField(_("source type"))
     source_id = models.TextField(_("source id"), default="")
     source_method = models.TextField(_("source method"))
@@ -209,7 +209,7 @@ class Job(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"{self.name} #{self.pk}"
+        return f"{self.task} #{self.pk}"
 
     def save(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raise JobReadOnly: use django_tenantqueue.control instead."""

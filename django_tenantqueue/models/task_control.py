@@ -12,12 +12,12 @@ from . import shared_columns
 class TaskControl(models.Model):
     """What holds the jobs of one task, of all tenants; a task without a row runs freely.
 
-    Jobs refer to it by their `name`. Every column is read by the next claim, on every machine.
+    Jobs refer to it by their `task`. Every column is read by the next claim, on every machine.
     """
 
     of_fleet = True
 
-    name = models.CharField(
+    task = models.CharField(
         _("task"),
         max_length=500,
         help_text=_(
@@ -42,9 +42,9 @@ class TaskControl(models.Model):
     class Meta:
         verbose_name = _("task control")
         verbose_name_plural = _("task controls")
-        ordering = ("name",)
+        ordering = ("task",)
         constraints = (
-            models.UniqueConstraint(fields=("name",), name="tenantqueue_taskcontrol_unique"),
+            models.UniqueConstraint(fields=("task",), name="tenantqueue_taskcontrol_unique"),
             models.CheckConstraint(
                 condition=Q(num_slots__isnull=True) | Q(num_slots__gte=0, num_slots__lte=1_000_000),
                 name="tenantqueue_taskcontrol_num_slots",
@@ -60,7 +60,7 @@ class TaskControl(models.Model):
         )
 
     def __str__(self) -> str:
-        return self.name
+        return self.task
 
     @property
     def burst_size(self) -> int | None:

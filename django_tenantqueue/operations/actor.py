@@ -59,5 +59,5 @@ def current_actor() -> Actor:
     if actor is not None:
         return actor
     job = running_or_none()
-    name = "" if job is None else f"job {job.id} ({job.name})"
+    name = "" if job is None else f"job {job.id} ({job.task})"
     return Actor(name, Change.Source.CODE)

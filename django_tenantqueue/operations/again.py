@@ -44,15 +44,15 @@ def source_of(job: Job) -> tuple[Source, RegisteredTask | None]:
         )
     if job.source_type == INTERNAL:
         raise NotAllowed(
-            f"{job.name!r} is an internal task of django_tenantqueue: its jobs cannot be "
+            f"{job.task!r} is an internal task of django_tenantqueue: its jobs cannot be "
             "enqueued again. Do again what made this one"
         )
     func, task = resolve(job.source_type, job.source_id, job.source_method)
     if task is not None:
         secret = with_mark(task.source.secret, job.args, signature_of(task.func))
-        return replace(task.source, func=task.func, name=job.name, secret=secret), task
+        return replace(task.source, func=task.func, name=job.task, secret=secret), task
     is_async = inspect.iscoroutinefunction(func)
-    return Source(job.source_type, job.source_id, job.source_method, job.name, is_async, func), None
+    return Source(job.source_type, job.source_id, job.source_method, job.task, is_async, func), None
 
 
 def enqueue_again(
@@ -160,7 +160,7 @@ def _record(
         after["run_at"] = options.run_at
     if changed := _changed_arguments(job.args, json.loads(stored)):
         after["arguments"] = changed
-    entry = Entry(using, Change.Action.ENQUEUE_AGAIN, Change.Kind.JOB, job.name, old_queue.tenant)
+    entry = Entry(using, Change.Action.ENQUEUE_AGAIN, Change.Kind.JOB, job.task, old_queue.tenant)
     entry.add([job.pk, new.pk], before=before, after=after)
 
 

@@ -15,7 +15,7 @@ from . import control
 
 TASK_PREFIX = "django_tenantqueue.bulk."
 """The names of the tasks of bulk actions begin with it."""
-READ = ("id", "queue_id", "name", "state", "created_at")
+READ = ("id", "queue_id", "task", "state", "created_at")
 """Columns that decide whether a job is changed, and how."""
 Values = Mapping[str, Any]
 Left = dict[str, int]
@@ -50,7 +50,7 @@ def _done(changed: Collection[int], **left: int) -> Done:
 
 
 def _retry(using: str, jobs: Sequence[Job], values: Values) -> Done:
-    others = {job.id for job in jobs if not job.name.startswith(TASK_PREFIX)}
+    others = {job.id for job in jobs if not job.task.startswith(TASK_PREFIX)}
     changed = control.retry(others, using=using, recorded=False)
     late = others - set(changed)
     empty = len(control.find_without_arguments(late, using=using)) if late else 0

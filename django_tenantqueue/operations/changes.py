@@ -184,7 +184,7 @@ def entry_of_jobs(using: str, action: str, jobs: QuerySet[Job], ids: Iterable[in
     chosen = jobs.filter(pk__in=list(ids)).order_by()
     names, tenants = (
         list(chosen.values_list(column, flat=True).distinct()[:2])
-        for column in ("name", "queue__tenant")
+        for column in ("task", "queue__tenant")
     )
     name = names[0] if len(names) == 1 else ""
     tenant = (tenants[0] or "") if len(tenants) == 1 else ""

@@ -13,8 +13,8 @@ def add_rates(using: str) -> list[str]:
     An existing control stays as it is: from then on operators edit the rate.
     """
     rates = {task.name: task.rate for task in registered_tasks().values() if task.rate}
-    controls = TaskControl.objects.using(using).filter(name__in=rates)
-    known = set(controls.values_list("name", flat=True)) if rates else set()
+    controls = TaskControl.objects.using(using).filter(task__in=rates)
+    known = set(controls.values_list("task", flat=True)) if rates else set()
     added = sorted(set(rates) - known)
     for name in added:
         rate_task(name, *rates[name], using=using)

@@ -158,7 +158,7 @@ def _announce(source: Source, target: Target, job_ids: Iterable[int]) -> None:
     task = known_task(source.source_type, source.source_method)
     if not signals.job_enqueued.has_listeners(task):
         return
-    said = {"name": source.name, "tenant": target.tenant, "queue": target.queue}
+    said = {"task": source.name, "tenant": target.tenant, "queue": target.queue}
     for job_id in job_ids:
         signals.job_enqueued.send_robust(task, job_id=job_id, **said)
 

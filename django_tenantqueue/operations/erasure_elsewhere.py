@@ -28,7 +28,7 @@ def find_bulk_jobs(using: str, tenant: str, queues: Ids, *, final: bool) -> list
     Those that name no tenant act on all: the texts that they look for may be of this one.
     """
     names = [f"{TASK_PREFIX}{action}" for action in ACTIONS]
-    jobs = Job.objects.using(using).filter(name__in=names, final=final)
+    jobs = Job.objects.using(using).filter(task__in=names, final=final)
     rows = jobs.exclude(queue_id__in=queues).order_by().values_list("pk", "args")
     return sorted(pk for pk, args in rows if _concerns(args, tenant, queues))
 

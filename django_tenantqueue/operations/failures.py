@@ -50,7 +50,7 @@ def retry_failed(
     alias = alias_of(using)
     group = _group(task, error_class, since, queues)
     tenant = _tenant_of(alias, group)
-    entry = Entry(alias, Change.Action.RETRY, Change.Kind.JOB, group.name, tenant)
+    entry = Entry(alias, Change.Action.RETRY, Change.Kind.JOB, group.task, tenant)
     before = {"state": "error", "error": group.error}
 
     def retry(ids: list[int]) -> list[int]:
@@ -77,7 +77,7 @@ def cancel_failed(
     alias = alias_of(using)
     group = _group(task, error_class, datetime.min.replace(tzinfo=UTC), queues)
     tenant = _tenant_of(alias, group)
-    entry = Entry(alias, Change.Action.CANCEL, Change.Kind.JOB, group.name, tenant)
+    entry = Entry(alias, Change.Action.CANCEL, Change.Kind.JOB, group.task, tenant)
     before = {"error": group.error}
 
     def cancel(ids: list[int]) -> list[int]:

@@ -54,7 +54,7 @@ def new_job(source: Source, options: Options, queue_id: int, args: str) -> queri
         "max_attempts": options.max_attempts or settings.default_max_attempts,
         "timeout_seconds": options.timeout or settings.default_timeout,
         "hard_timeout_seconds": options.hard_timeout,
-        "name": source.name,
+        "task": source.name,
         "source_type": source.source_type,
         "source_id": source.source_id,
         "source_method": source.source_method,

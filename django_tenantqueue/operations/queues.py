@@ -33,22 +33,22 @@ class Target:
     queue: str
 
 
-def find_target(options: Options, name: str) -> Target:
-    """Return where jobs with these options go. `name`: theirs, by which they are routed."""
+def find_target(options: Options, task: str) -> Target:
+    """Return where jobs with these options go. `task`: theirs, by which they are routed."""
     settings = get_settings()
     tenant = get_tenant() if options.tenant is None else options.tenant
-    queue = chosen_queue(settings.database, options, tenant, name)
+    queue = chosen_queue(settings.database, options, tenant, task)
     return Target(settings.database, tenant, queue or settings.default_queue)
 
 
-def chosen_queue(using: str, options: Options, tenant: str, name: str) -> str | None:
+def chosen_queue(using: str, options: Options, tenant: str, task: str) -> str | None:
     """Return the queue of a new job: that of its call, of a feature, or of its task; None: none.
 
-    `name`: what the job is called, see Source.name.
+    `task`: the name of its task, see Source.name.
     """
     if not options.queue_is_fixed:
         for choose in hooks(Feature.choose_queue):
-            queue: str | None = choose(using, tenant, name)
+            queue: str | None = choose(using, tenant, task)
             if queue:
                 return queue
     return options.queue

@@ -171,9 +171,9 @@ def _log_ended(jobs: Iterable[tuple[Held, Verdict]], death: DeathReport) -> None
             logger.error(
                 "job %s (%s) failed for good with its worker: %s",
                 job.id,
-                job.name,
+                job.task,
                 death.reason,
-                extra={**about_id(job.id), "task": job.name, "outcome": State.ERROR.value},
+                extra={**about_id(job.id), "task": job.task, "outcome": State.ERROR.value},
             )
 
 
@@ -181,7 +181,7 @@ def _count(using: str, worker_id: int, jobs: Iterable[tuple[Held, Verdict]], err
     """Add the attempts that a dead worker's jobs have lost to the figures. Errors are logged."""
     counts: defaultdict[Key, Counts] = defaultdict(Counts)
     for job, verdict in jobs:
-        name = job.name[:LONGEST]
+        name = job.task[:LONGEST]
         if verdict.ends and job.cancel:
             counts[job.queue_id, name, ""].cancelled += 1
         elif verdict.counted:

@@ -291,7 +291,7 @@ def _tasks(given: _Names) -> Iterable[int]:
             check_name(name, using=given.using)
     if given.makes:
         return [make_control(given.using, name).pk for name in names]
-    rows = TaskControl.objects.using(given.using).filter(name__in=names)
+    rows = TaskControl.objects.using(given.using).filter(task__in=names)
     return list(rows.values_list("pk", flat=True))
 
 

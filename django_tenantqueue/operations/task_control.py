@@ -79,7 +79,7 @@ def make_control(using: str, name: str) -> TaskControl:
         raise InvalidOption(
             f"task={name[:100]!r}: the name of a task has from 1 to {LONGEST_NAME} characters"
         )
-    return lock_or_make(TaskControl.objects.using(using), ["name"], {"name": name})
+    return lock_or_make(TaskControl.objects.using(using), ["task"], {"task": name})
 
 
 def tune_control(ids: Ids, *, using: str | None = None, **changes: Any) -> Sequence[int]:
@@ -92,7 +92,7 @@ def tune_control(ids: Ids, *, using: str | None = None, **changes: Any) -> Seque
     alias = alias_of(using)
     tuned = tune_rows(alias, TaskControl, ids, changes, TUNABLE)
     if tuned.rows:
-        _take_effect(alias, [control.name for control in tuned.rows])
+        _take_effect(alias, [control.task for control in tuned.rows])
     return tuned.changed
 
 
@@ -111,7 +111,7 @@ def _switch(ids: Ids, using: str | None, *, paused: bool) -> list[int]:
     rows = TaskControl.objects.filter(pk__in=ids_of(ids, TaskControl))
     found = switch_rows(alias, rows, {"paused": paused})
     if found:
-        _take_effect(alias, [control.name for control in found])
+        _take_effect(alias, [control.task for control in found])
     return [control.pk for control in found]
 
 
@@ -123,7 +123,7 @@ def delete_controls(ids: Ids, *, using: str | None = None) -> list[int]:
     alias = alias_of(using)
     chosen = ids_of(ids, TaskControl)
     found = delete_rows(alias, TaskControl.objects.filter(pk__in=chosen), TUNABLE)
-    _take_effect(alias, [control.name for control in found])
+    _take_effect(alias, [control.task for control in found])
     return [control.pk for control in found]
 
 

@@ -57,7 +57,7 @@ def take(where: Where, worker_id: int, jobs: Sequence[ClaimedJob]) -> Taken:
         return taken
     try:
         with gate_transaction(where):
-            lock_gates(where, TASK, sorted({job.name for job in jobs}))
+            lock_gates(where, TASK, sorted({job.task for job in jobs}))
             verdicts = queries.take_task_slots(where, worker_id, jobs, locked=True)
     except (psycopg.Error, DatabaseError) as error:
         if not is_lock_lost(error):
@@ -68,7 +68,7 @@ def take(where: Where, worker_id: int, jobs: Sequence[ClaimedJob]) -> Taken:
     for job in jobs:
         verdict = found.get(job.id)
         if verdict is not None and verdict.due_seconds is not None:
-            taken.due[job.name] = verdict.due_seconds
+            taken.due[job.task] = verdict.due_seconds
         if verdict is None:
             taken.left.append(job)
         elif not verdict.is_granted:
@@ -77,7 +77,7 @@ def take(where: Where, worker_id: int, jobs: Sequence[ClaimedJob]) -> Taken:
             taken.granted.append(job)
         else:
             gates = JobGates.read(job.gates) if job.gates else JobGates()
-            taken.granted.append(replace(job, gates=gates._replace(task=job.name).text()))
+            taken.granted.append(replace(job, gates=gates._replace(task=job.task).text()))
     return taken
 
 

@@ -87,7 +87,7 @@ class ClaimedJob:
     is_async: bool
     attempt: int
     max_attempts: int
-    name: str
+    task: str
     source_type: str
     source_id: str
     source_method: str

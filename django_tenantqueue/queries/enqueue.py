@@ -33,7 +33,7 @@ class NewJob(TypedDict):
     max_attempts: int
     timeout_seconds: float | None
     hard_timeout_seconds: float | None
-    name: str
+    task: str
     source_type: str
     source_id: str
     source_method: str

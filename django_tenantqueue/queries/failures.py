@@ -26,15 +26,15 @@ class JobToRetry:
 
 
 def list_failed_jobs(
-    using: str, name: str, error: str, *, since: datetime, before: FailedJob | None, most: int
+    using: str, task: str, error: str, *, since: datetime, before: FailedJob | None, most: int
 ) -> list[FailedJob]:
     """Return jobs that ended in error since `since`, the newest first, at most `most`.
 
-    `before`: the last job of the previous step; None: begin with the newest. `name` and `error`
+    `before`: the last job of the previous step; None: begin with the newest. `task` and `error`
     are as figures have them (see LONGEST).
     """
     params = {
-        "name": name,
+        "task": task,
         "error": error,
         "since": since,
         "before": "infinity" if before is None else before.finished_at,
@@ -45,8 +45,8 @@ def list_failed_jobs(
 
 
 def list_jobs_to_retry(
-    using: str, name: str, error: str, *, before: int = NEWEST, most: int
+    using: str, task: str, error: str, *, before: int = NEWEST, most: int
 ) -> list[JobToRetry]:
     """Return jobs that wait after such a failure, below the id `before`, the newest first."""
-    params = {"name": name, "error": error, "before": before, "most": most}
+    params = {"task": task, "error": error, "before": before, "most": most}
     return [JobToRetry(*row) for row in fetch_in_order(using, "list_jobs_to_retry", params)]

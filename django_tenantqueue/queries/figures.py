@@ -112,7 +112,7 @@ def add_figures(where: Where, counts: dict[Key, Counts]) -> None:
     keys, rows = list(counts), list(counts.values())
     params = {
         "queue_ids": array(key[0] for key in keys),
-        "names": text_array(key[1] for key in keys),
+        "tasks": text_array(key[1] for key in keys),
         "errors": text_array(key[2] for key in keys),
         "waits": text_array(f"{{{','.join(map(str, row.waits))}}}" for row in rows),
         "runs": text_array(f"{{{','.join(map(str, row.runs))}}}" for row in rows),
@@ -137,7 +137,7 @@ class Period:
     """The counts of one period of time, of one task or of all ("")."""
 
     at: datetime
-    name: str
+    task: str
     counts: Counts
 
 
@@ -191,7 +191,7 @@ def sum_failures_by_queue(using: str, *, since: datetime, visits: int) -> list[Q
 class Failures:
     """Runs of a task that ended in one period with errors of one class, of a queue or of ALL."""
 
-    name: str
+    task: str
     error: str
     period: datetime
     failed: int
@@ -210,7 +210,7 @@ def list_failures(
     groups: int,
     most: int,
     queues: Sequence[int] = (ALL,),
-    name: str | None = None,
+    task: str | None = None,
     error: str | None = None,
 ) -> tuple[list[Failures], datetime | None]:
     """Return the failures since `since` of the `groups` most frequent pairs of task and class.
@@ -224,7 +224,7 @@ def list_failures(
         "groups": groups,
         "most": most,
         "queues": array(queues),
-        "name": name,
+        "task": task,
         "error": error,
     }
     rows = fetch(using, "list_failures", params)
@@ -253,7 +253,7 @@ def list_failing_queues(
     They are the `listed` ones of each pair that failed most, in its newest `most` rows.
     """
     params = {
-        "names": text_array(name for name, _ in pairs),
+        "tasks": text_array(task for task, _ in pairs),
         "errors": text_array(error for _, error in pairs),
         "since": since,
         "listed": listed,
@@ -266,7 +266,7 @@ def list_failing_queues(
 class FailingTask:
     """A task, how many of its runs failed, and how many ended."""
 
-    name: str
+    task: str
     failures: int
     ended: int
 

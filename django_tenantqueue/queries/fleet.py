@@ -17,7 +17,7 @@ class RunningClaim:
 
     id: int
     worker_id: int | None
-    name: str
+    task: str
     tenant: str
     queue: str
     state: str
@@ -84,7 +84,7 @@ class HeldJobs:
 class UnknownJobs:
     """Jobs that were given back since no worker that claimed them knows their task."""
 
-    name: str
+    task: str
     jobs: int
 
 

@@ -29,7 +29,7 @@ class JobFilter:
 
     states: frozenset[State] | None = None
     queues: tuple[int, ...] | None = None
-    name: str | None = None
+    task: str | None = None
     before: int = NEWEST
     text: str | None = None
     source: tuple[Sequence[str], str] | None = None
@@ -96,7 +96,7 @@ Statement = Literal[
     "list_jobs_by_id",
     "list_jobs_by_state",  # that hold a slot, are scheduled, have failed or were cancelled
     "list_jobs_of_queues",  # that are ready or finished
-    "list_history_of_name",
+    "list_history_of_task",
     "list_jobs_of_owner",  # of `source` or `created_by`
 ]
 
@@ -116,7 +116,7 @@ def list_jobs(using: str, name: Statement, asked: JobFilter, *, page: int, most:
         "states": sorted(state.value for state in states),
         "final": states <= FINAL,
         "queues": None if asked.queues is None else list(asked.queues),
-        "name": asked.name,
+        "task": asked.task,
         "text": asked.text,
         "source_types": list(source_types),
         "source_id": source_id,
@@ -133,7 +133,7 @@ class JobOfSource:
 
     id: int
     source_id: str
-    name: str
+    task: str
     state: str
     created_at: datetime
     started_at: datetime | None

@@ -28,7 +28,7 @@ class DetailGroup:
 class FailureGroup:
     """Failed details of one task and one class of error, and the newest of them."""
 
-    name: str
+    task: str
     error: str
     details: int
     last_at: datetime

@@ -30,7 +30,7 @@ class Held:
     gates: str | None = None
     """Its gates, for JobGates.read()."""
     queue_id: int = 0
-    name: str = ""
+    task: str = ""
 
 
 @dataclass(frozen=True, slots=True)

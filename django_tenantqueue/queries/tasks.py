@@ -65,7 +65,7 @@ class TaskWait:
     """Waiting jobs of one task in one queue, and how long one of them has waited at most."""
 
     queue_id: int
-    name: str
+    task: str
     jobs: int
     wait_seconds: float
 
@@ -88,14 +88,14 @@ def take_task_slots(
 
 
 def release_task(
-    where: Where, name: str, place: Place, *, waits: bool, most: int, steps: int
+    where: Where, task: str, place: Place, *, waits: bool, most: int, steps: int
 ) -> tuple[list[LeftLine], Place]:
     """Let jobs of a task go, as many as its cap and its rate let start.
 
     Return them and where the next release begins.
     """
     params = {
-        "name": name,
+        "task": task,
         "start": place.start,
         "from_lane": place.lane,
         "from_queue": place.queue_id,
@@ -112,9 +112,9 @@ def release_task(
     return _left_line(json.loads(jobs or "[]")), after
 
 
-def open_task_lines(where: Where, names: Sequence[str], *, most: int) -> list[LeftLine]:
+def open_task_lines(where: Where, tasks: Sequence[str], *, most: int) -> list[LeftLine]:
     """Let jobs go whose tasks nothing holds any more."""
-    return _left_line(fetch(where, "open_task_lines", {"names": list(names), "most": most}))
+    return _left_line(fetch(where, "open_task_lines", {"tasks": list(tasks), "most": most}))
 
 
 def _left_line(rows: Iterable[Sequence[Any]]) -> list[LeftLine]:
@@ -178,14 +178,14 @@ def set_aside(
     return [JobGates.read(gates) for (gates,) in fetch(where, "set_aside", params)]
 
 
-def seconds_to_start(using: str, name: str) -> float | None:
+def seconds_to_start(using: str, task: str) -> float | None:
     """Return when the rate of a task brings its next starts: 0 is now; None: it has no rate."""
     statement = (
         "SELECT greatest(0, (batch - starts) / max_per_second)::float8 "
-        "FROM tenantqueue_taskstart WHERE name = %s"
+        "FROM tenantqueue_taskstart WHERE task = %s"
     )
     with connections[using].cursor() as cursor:
-        cursor.execute(statement, [name])
+        cursor.execute(statement, [task])
         row = cursor.fetchone()
     return None if row is None else float(row[0])
 
@@ -207,7 +207,7 @@ def list_ready_tasks(using: str, queues: Sequence[int], *, most: int) -> list[Ta
     return [TaskWait(*row) for row in rows]
 
 
-def list_task_line(using: str, name: str, *, most: int) -> list[TaskWait]:
+def list_task_line(using: str, task: str, *, most: int) -> list[TaskWait]:
     """Return the jobs that a task has set aside, by queue. Up to `most` are read."""
-    rows = fetch_in_order(using, "list_task_line", {"name": name, "most": most})
-    return [TaskWait(queue_id, name, *counts) for queue_id, *counts in rows]
+    rows = fetch_in_order(using, "list_task_line", {"task": task, "most": most})
+    return [TaskWait(queue_id, task, *counts) for queue_id, *counts in rows]

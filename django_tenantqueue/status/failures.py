@@ -40,11 +40,11 @@ Pair = tuple[str, str]
 class Group:
     """Failed runs of one task with errors of one class; `queues`: of these alone.
 
-    `name` and `error` are as figures have them. `since` is where the range begins. It does not
+    `task` and `error` are as figures have them. `since` is where the range begins. It does not
     count for jobs that still wait for another attempt.
     """
 
-    name: str
+    task: str
     error: str
     since: datetime
     queues: frozenset[int] | None = None
@@ -79,7 +79,7 @@ class Example:
 class FailureLine:
     """One group in a range. `points`: failures in each period."""
 
-    name: str
+    task: str
     error: str
     failed: int
     retried: int
@@ -117,7 +117,7 @@ def read_failures(
     hours: int,
     *,
     queues: Sequence[int] | None = None,
-    name: str | None = None,
+    task: str | None = None,
     error: str | None = None,
     queues_listed: int = NAMED,
 ) -> FailurePage:
@@ -136,12 +136,12 @@ def read_failures(
             groups=PAGE,
             most=READ // len(chosen) if chosen else READ,
             queues=chosen,
-            name=name,
+            task=task,
             error=error,
         )
         grouped: defaultdict[Pair, list[Failures]] = defaultdict(list)
         for row in found:
-            grouped[row.name, row.error].append(row)
+            grouped[row.task, row.error].append(row)
         if queues is None:
             hit = _hit_queues(using, list(grouped), since=since, listed=queues_listed)
         else:
@@ -153,24 +153,24 @@ def read_failures(
     }
     examples = describe(using, [job_id for job_id in newest.values() if job_id])
     lines = []
-    for (task, kind), rows in grouped.items():
+    for (name, kind), rows in grouped.items():
         points = [0] * len(starts)
         for row in rows:
             points[places.get(row.period, -1)] += row.failed + row.retried
         lines.append(
             FailureLine(
-                name=task,
+                task=name,
                 error=kind,
                 failed=sum(row.failed for row in rows),
                 retried=sum(row.retried for row in rows),
                 points=points,
                 first_at=min(row.first_at for row in rows),
                 last_at=max(row.last_at for row in rows),
-                hit=hit.get((task, kind), HitQueues(())),
-                example=examples.get(newest[task, kind]),
+                hit=hit.get((name, kind), HitQueues(())),
+                example=examples.get(newest[name, kind]),
             )
         )
-    lines.sort(key=lambda line: (-(line.failed + line.retried), line.name, line.error))
+    lines.sort(key=lambda line: (-(line.failed + line.retried), line.task, line.error))
     return FailurePage(since, lines, read_from)
 
 
@@ -232,7 +232,7 @@ def walk_failed(using: str, group: Group, *, step: int = BATCH) -> Iterator[list
     last: FailedJob | None = None
     while True:
         rows = list_failed_jobs(
-            using, group.name, group.error, since=group.since, before=last, most=step
+            using, group.task, group.error, since=group.since, before=last, most=step
         )
         yield [row.id for row in rows if group.queues is None or row.queue_id in group.queues]
         if len(rows) < step:
@@ -244,7 +244,7 @@ def walk_waiting(using: str, group: Group, *, step: int = BATCH) -> Iterator[lis
     """Yield the ids of jobs of a group that wait for another attempt, the newest first."""
     before = NEWEST
     while True:
-        rows = list_jobs_to_retry(using, group.name, group.error, before=before, most=step)
+        rows = list_jobs_to_retry(using, group.task, group.error, before=before, most=step)
         yield [row.id for row in rows if group.queues is None or row.queue_id in group.queues]
         if len(rows) < step:
             return

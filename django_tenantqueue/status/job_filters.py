@@ -42,7 +42,7 @@ LABELS: dict[str, Any] = {
     "tenant": _("tenant"),
     "queue": _("queue"),
     "queue_id": _("tenant queue"),
-    "name": _("task name"),
+    "task": _("task name"),
     SEARCH: _("search"),
 }
 """All filters, by their names in addresses and in the arguments of bulk actions."""
@@ -131,7 +131,7 @@ def read_filters(
     asked = _searched(
         using,
         search or "",
-        JobFilter(None if state is None else STATE_GROUPS[state], name=values.get("name")),
+        JobFilter(None if state is None else STATE_GROUPS[state], task=values.get("task")),
     )
     tenant, queue_name = values.get("tenant"), values.get("queue")
     if given_id := values.get("queue_id"):
@@ -159,7 +159,7 @@ def _searched(using: str, text: str, asked: JobFilter) -> JobFilter:
     if named := SOURCE.fullmatch(text):
         return replace(asked, source=((named[1].lower(),), named[2]))
     if is_known(using, text):
-        return replace(asked, name=text)
+        return replace(asked, task=text)
     return replace(asked, text=text)
 
 

@@ -113,7 +113,7 @@ def _deepest(using: str, asked: JobFilter, statements: Mapping[Statement, int], 
 
 def _parts(asked: JobFilter, page: int, *, by_id: bool) -> Iterator[Part]:
     if asked.source is not None or asked.created_by is not None:
-        given = (asked.states, asked.queues, asked.name, asked.text)
+        given = (asked.states, asked.queues, asked.task, asked.text)
         is_whole = all(part is None for part in given)
         yield asked, {"list_jobs_of_owner": page if is_whole else WINDOW}
         return
@@ -128,7 +128,7 @@ def _parts(asked: JobFilter, page: int, *, by_id: bool) -> Iterator[Part]:
 def _unfinished(
     asked: JobFilter, chosen: frozenset[State], page: int, *, by_id: bool
 ) -> Iterator[Part]:
-    is_whole = asked.name is None and asked.text is None
+    is_whole = asked.task is None and asked.text is None
     if by_id or not (chosen <= SMALL or _are_few(asked.queues)):
         is_all = is_whole and asked.queues is None and chosen == UNFINISHED
         yield replace(asked, states=chosen), {"list_jobs_by_id": page if is_all else WINDOW}
@@ -145,12 +145,12 @@ def _unfinished(
 
 
 def _finished(asked: JobFilter, chosen: frozenset[State], page: int) -> dict[Statement, int]:
-    given = (asked.queues, asked.name, asked.text, chosen if chosen < FINAL else None)
+    given = (asked.queues, asked.task, asked.text, chosen if chosen < FINAL else None)
     filters = sum(part is not None for part in given)
     most = page if filters <= 1 else WINDOW
     statements: dict[Statement, int] = {}
-    if asked.name is not None:
-        statements["list_history_of_name"] = most
+    if asked.task is not None:
+        statements["list_history_of_task"] = most
     if _are_few(asked.queues):
         statements["list_jobs_of_queues"] = _share(most, asked.queues, page)
     if chosen <= FAILED:

@@ -39,7 +39,7 @@ def describe_job(job: Job) -> dict[str, Any]:
             missing = True
     return {
         "id": job.pk,
-        "name": job.name,
+        "task": job.task,
         "state": job.state,
         "final": job.final,
         "attempt": job.attempt,

@@ -128,7 +128,7 @@ def _named(follow_ups: Any) -> Any:
     """Return what follows a job by name: each stores arguments, keys and more of its own job."""
     if not isinstance(follow_ups, list):
         return None
-    shown = ("on", "id", "name", "queue_id")
+    shown = ("on", "id", "task", "queue_id")
     return [
         {name: stored[name] for name in shown if name in stored}
         for stored in follow_ups

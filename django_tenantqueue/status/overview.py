@@ -38,7 +38,7 @@ class QueueLine:
 class TaskLine:
     """What happened to the jobs of one task in the range, by period."""
 
-    name: str
+    task: str
     counts: Counts
     points: Sequence[int]
     """Ends in each period."""
@@ -145,8 +145,8 @@ def _tasks(periods: Sequence[Period], places: Sequence[datetime]) -> list[TaskLi
     totals: dict[str, Counts] = {}
     ends: dict[str, dict[datetime, int]] = {}
     for period in periods:
-        totals.setdefault(period.name, Counts()).add(period.counts)
-        ends.setdefault(period.name, {})[period.at] = period.counts.ended
+        totals.setdefault(period.task, Counts()).add(period.counts)
+        ends.setdefault(period.task, {})[period.at] = period.counts.ended
     longest = sorted(totals, key=lambda name: (-totals[name].run_seconds, name))
     return [
         TaskLine(name, totals[name], [ends[name].get(at, 0) for at in places])

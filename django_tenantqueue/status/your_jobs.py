@@ -90,7 +90,7 @@ def your_jobs(
     heavy = HEAVY if errors else (*HEAVY, "errors")
     jobs = Job.objects.using(using).defer(*heavy).find_many(page.ids)
     rows = (
-        YourJob(job, (titles or {}).get(job.name, ""), url_of(job) if url_of else "")
+        YourJob(job, (titles or {}).get(job.task, ""), url_of(job) if url_of else "")
         for job in sorted(jobs.values(), key=lambda job: -job.pk)
     )
     return YourJobs(tuple(rows), page.older, below == NEWEST, errors, stats)

@@ -93,7 +93,7 @@ def make_bar(
 
 def _title(job: Job) -> str:
     """Return the last part of the task's name in words: "Build report"."""
-    words = job.name.rpartition(".")[2].replace("_", " ").strip()
+    words = job.task.rpartition(".")[2].replace("_", " ").strip()
     return words[:1].upper() + words[1:] or gettext("Job %d") % job.pk
 
 

@@ -216,7 +216,7 @@ def _run(using: str, claimed: ClaimedJob) -> None:
     if outcome.give_back is not None:
         _give_back(using, claimed, outcome.give_back, outcome.reason)
         if json.loads(outcome.reason or "{}").get("class") == UNKNOWN_CLASS:
-            raise LookupError(f"job {claimed.id} names {claimed.name!r}, which is not known here")
+            raise LookupError(f"job {claimed.id} names {claimed.task!r}, which is not known here")
         return
     finished = [outcome.finished] if outcome.finished is not None else []
     failed = [outcome.failed] if outcome.failed is not None else []

@@ -123,7 +123,7 @@ class _Wanted:
     def differences(self, job: Job) -> list[str]:
         """Return in what a job is different, as texts; empty: it matches."""
         if not self.is_of(job):
-            return [f"runs {job.name}"]
+            return [f"runs {job.task}"]
         found = [f"it has ended ({job.state})"] if job.final else []
         have = _arguments_of(job, job.args)
         shown = _arguments_of(job, mask_of_job(job).call(job.args))
@@ -201,13 +201,13 @@ def _compared(name: str, value: Any) -> Any:
 
 
 def _names_of(job: Job, on: str) -> list[str] | None:
-    return [stored["name"] for stored in job.follow_ups or () if stored["on"] == on] or None
+    return [stored["task"] for stored in job.follow_ups or () if stored["on"] == on] or None
 
 
 def _show(job: Job) -> str:
     args, kwargs = split(mask_of_job(job).call(job.args))
     call = [*map(repr, args or ()), *(f"{n}={v!r}" for n, v in (kwargs or {}).items())]
-    return f"#{job.pk} {job.name}({', '.join(call)}), {job.tenant!r} / {job.queue.name!r}"
+    return f"#{job.pk} {job.task}({', '.join(call)}), {job.tenant!r} / {job.queue.name!r}"
 
 
 def _near_misses(wanted: _Wanted, jobs: list[Job]) -> list[str]:
@@ -217,7 +217,7 @@ def _near_misses(wanted: _Wanted, jobs: list[Job]) -> list[str]:
     lines = [f"  {_show(job)}: {'; '.join(found)}" for found, job in near[:LISTED]]
     if len(near) > LISTED:
         lines.append(f"  and {len(near) - LISTED} more of it")
-    others = Counter(job.name for job in jobs if not wanted.is_of(job)).most_common(LISTED)
+    others = Counter(job.task for job in jobs if not wanted.is_of(job)).most_common(LISTED)
     if others:
         lines.append("Other jobs: " + ", ".join(f"{name} × {n}" for name, n in others) + ".")
     if not near and not others:

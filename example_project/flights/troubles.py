@@ -141,7 +141,7 @@ def _queue(airline: str, name: str, num_slots: int = 1) -> TenantQueue:
 
 
 def _unfinished(task: Task[..., Any], airline: str) -> int:
-    mine = Job.objects.unfinished().filter(name=task.name, created_by=CREATED_BY)
+    mine = Job.objects.unfinished().filter(task=task.name, created_by=CREATED_BY)
     return mine.filter(queue__tenant=airline).count()
 
 

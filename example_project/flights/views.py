@@ -110,7 +110,7 @@ def _recent(airline: Airline) -> list[JobLine]:
 
 
 def _title(job: Job) -> str:
-    return TITLES.get(job.name, job.name)
+    return TITLES.get(job.task, job.task)
 
 
 @require_safe
@@ -244,7 +244,7 @@ def your_reports(request: HttpRequest, airline: str) -> HttpResponse:
 def show_job(request: HttpRequest, airline: str, job_id: int) -> HttpResponse:
     """Show one of the airline's jobs; the page polls its status and draws its result."""
     job = get_object_or_404(_jobs(request.airline), pk=job_id)  # type: ignore[attr-defined]
-    report = BY_TASK.get(job.name)
+    report = BY_TASK.get(job.task)
     context = {
         "airline": request.airline,  # type: ignore[attr-defined]
         "job": job,

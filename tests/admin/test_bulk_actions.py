@@ -159,7 +159,7 @@ def test_values_are_asked_for_again_when_they_are_wrong(admin_client: Client) ->
         ({"state": "<script>"}, "Unknown state &#x27;&lt;script&gt;&#x27;"),
         ({"tenant": "nobody"}, "Tenant &#x27;nobody&#x27; has no queue"),
         ({"queue_id": "0 OR 1=1"}, "There is no queue 0 OR 1=1"),
-        ({"name": "a\x00b"}, "There is no job with"),
+        ({"task": "a\x00b"}, "There is no job with"),
     ],
 )
 def test_filters_that_cannot_be_are_refused(
@@ -201,13 +201,13 @@ def test_question_takes_few_statements_when_no_index_has_all_filters(
     monkeypatch.setattr("django_tenantqueue.status.job_pages.WINDOW", 4)
     acme, zeta = make_queue("acme"), make_queue("zeta")
     for _ in range(30):
-        make_jobs(acme, 1, state=State.ERROR, name="other")
-        make_jobs(zeta, 1, state=State.ERROR, name="reports.make")
+        make_jobs(acme, 1, state=State.ERROR, task="other")
+        make_jobs(zeta, 1, state=State.ERROR, task="reports.make")
     data = {"action": "retry_selected", "_selected_action": ["1"], "index": "0"}
 
     with django_assert_max_num_queries(30):
         question = admin_client.post(
-            f"{LIST}?state=error&tenant=acme&name=reports.make", {**data, "select_across": "1"}
+            f"{LIST}?state=error&tenant=acme&task=reports.make", {**data, "select_across": "1"}
         )
 
     assert "at least 0 (not all were counted)." in text_of(question)

@@ -293,7 +293,7 @@ def test_added_and_deleted_rows_are_recorded(admin_client: Client) -> None:
     queue = {"tenant": "acme", "name": "mail", "num_slots": "2", "weight": "1", "_save": "1"}
     admin_client.post(url_of("tenantqueue", "add"), queue)
     control_url = url_of("taskcontrol", "add")
-    admin_client.post(control_url, {"name": noop.name, "paused": "on", "_save": "1"})
+    admin_client.post(control_url, {"task": noop.name, "paused": "on", "_save": "1"})
     admin_client.post(
         url_of("userlimit", "add"), {"tenant": "acme", "key": "eve", "num_slots": "2"}
     )

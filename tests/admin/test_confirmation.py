@@ -60,7 +60,7 @@ CASES: dict[str, tuple[str, str, Callable[[], Any], Callable[[Any], bool], str]]
     "task": (
         "taskcontrol",
         "pause_selected",
-        lambda: TaskControl.objects.create(name="app.task"),
+        lambda: TaskControl.objects.create(task="app.task"),
         lambda row: TaskControl.objects.get(pk=row.pk).paused,
         "No worker starts a job of these tasks, for any tenant,",
     ),

@@ -164,15 +164,15 @@ def test_cell_that_a_spreadsheet_would_run_has_an_apostrophe(
     admin_client: Client, hostile: str
 ) -> None:
     make_queue(hostile, 'a,"b"\r\nc')
-    make_job(name=hostile, args={"args": [hostile]})
+    make_job(task=hostile, args={"args": [hostile]})
 
-    for model, column in (("tenantqueue", "tenant"), ("job", "name")):
+    for model, column in (("tenantqueue", "tenant"), ("job", "task")):
         text = fetch(admin_client, model).getvalue().decode()
         values = [row[column] for row in csv.DictReader(io.StringIO(text, newline=""))]
         assert f"'{hostile}" in values
         assert hostile not in values
     rows = rows_of(admin_client, "job")
-    assert (rows[0]["name"], rows[0]["args"]) == (hostile, {"args": [hostile]})
+    assert (rows[0]["task"], rows[0]["args"]) == (hostile, {"args": [hostile]})
 
 
 def test_values_that_cells_keep() -> None:
@@ -199,7 +199,7 @@ def listed() -> None:
         make_queue(tenant, "mail", paused=paused, retired=not paused)
         make_line(tenant, "s", paused=paused, halted_at=timezone.now() if paused else None)
         make_line(tenant, "u", "limit_user", paused=paused, num_slots=1)
-        TaskControl.objects.create(name=f"{tenant}.task", paused=paused)
+        TaskControl.objects.create(task=f"{tenant}.task", paused=paused)
         make_worker(name=f"{tenant}:1", host=tenant)
         monitor = start([], tenant=tenant, keep_open=True)
         ConcurrentJobMonitor.objects.filter(pk=monitor.pk).update(
@@ -246,8 +246,8 @@ def test_place_in_the_list_selects_nothing(admin_client: Client) -> None:
         *(f"state={name}" for name in ("unfinished", "active", "finished", "scheduled", "error")),
         "tenant=acme",
         "tenant=acme&state=ready",
-        "queue=reports&name=app.second",
-        "name=app.second&state=success",
+        "queue=reports&task=app.second",
+        "task=app.second&state=success",
         "q=app.first",
     ],
 )
@@ -264,7 +264,7 @@ def test_jobs_are_those_of_all_pages(
             queue = make_queue(tenant, name)
             for state in State:
                 for task in ("app.first", "app.second"):
-                    make_jobs(queue, 2, state=state, name=task)
+                    make_jobs(queue, 2, state=state, task=task)
     states = {
         "unfinished": UNFINISHED,
         "finished": FINAL,
@@ -277,8 +277,8 @@ def test_jobs_are_those_of_all_pages(
         wanted = wanted.filter(queue__tenant=parts["tenant"])
     if "queue" in parts:
         wanted = wanted.filter(queue__name=parts["queue"])
-    if name := parts.get("name") or parts.get("q"):
-        wanted = wanted.filter(name=name)
+    if name := parts.get("task") or parts.get("q"):
+        wanted = wanted.filter(task=name)
 
     found = ids_of(admin_client, "job", query)
 
@@ -394,7 +394,7 @@ def test_25000_jobs_are_read_in_pages(admin_client: Client) -> None:
 
     assert sum(parts) == 25_000
     assert max(parts) == 100
-    reads = [entry["sql"] for entry in captured if '"tenantqueue_job"."name"' in entry["sql"]]
+    reads = [entry["sql"] for entry in captured if '"tenantqueue_job"."task"' in entry["sql"]]
     assert len(reads) == 250
     assert not [entry["sql"] for entry in captured if "COUNT(*)" in entry["sql"]]
     assert not connection.needs_rollback

@@ -33,7 +33,7 @@ def count(queue, failed=0, retried=0, *, task=TASK, error=ERROR, job_id=None):
 
 def make_failed(queue, count=1, *, task=TASK, error=ERROR, message="it was refused", **columns):
     errors = [{"class": error, "message": message, "attempt": 1, "at": "2026-01-01T00:00:00Z"}]
-    columns = {"name": task, "errors": errors, "state": "error", **columns}
+    columns = {"task": task, "errors": errors, "state": "error", **columns}
     return make_jobs(queue, count, **columns)
 
 

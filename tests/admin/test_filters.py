@@ -45,14 +45,14 @@ def test_filters_of_jobs_say_which_parameters_they_use(admin_user: User) -> None
     queue = make_queue("acme", "mails")
     make_job(queue)
 
-    typed = changelist_of(Job, admin_user, "state=ready&tenant=acme&queue=mails&name=a.b")
+    typed = changelist_of(Job, admin_user, "state=ready&tenant=acme&queue=mails&task=a.b")
     chosen = changelist_of(Job, admin_user, f"queue_id={queue.pk}")
 
     assert [spec.used_parameters for spec in typed.filter_specs] == [
         {"state": "ready"},
         {"tenant": "acme"},
         {"queue": "mails"},
-        {"name": "a.b"},
+        {"task": "a.b"},
     ]
     assert [spec.used_parameters for spec in chosen.filter_specs] == [
         {},
@@ -68,7 +68,7 @@ def test_input_of_a_filter_belongs_to_a_form_of_the_list(admin_client: Client) -
 
     text = page.content.decode()
     typed = re.findall(r'<input type="text" form="([^"]+)" name="(\w+)"', text)
-    assert [name for _form, name in typed] == ["tenant", "queue", "name"]
+    assert [name for _form, name in typed] == ["tenant", "queue", "task"]
     for form, name in typed:
         (found,) = re.findall(rf'<form id="{form}" method="get">(.*?)</form>', text)
         kept = re.findall(r'name="(\w+)" value="([^"]*)"', found)

@@ -62,9 +62,9 @@ def test_late_queue_is_a_problem_with_a_link_to_the_late_ones(admin_client):
 def test_page_names_tasks_whose_jobs_wait_for_their_rates(admin_client):
     rates = {"app.slow": 0.01, "app.slower": 0.001, "app.soon": 5, "app.free": 5, "app.any": None}
     for name, rate in rates.items():
-        TaskControl.objects.create(name=name, max_per_second=rate)
+        TaskControl.objects.create(task=name, max_per_second=rate)
     for name in ("app.slow", "app.slow", "app.slower", "app.soon", "app.any"):
-        make_job(state=State.HELD, held_by="task", name=name)
+        make_job(state=State.HELD, held_by="task", task=name)
 
     response = home(admin_client)
 

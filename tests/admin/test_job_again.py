@@ -141,7 +141,7 @@ def test_everything_else_is_kept(admin_client: Client) -> None:
 
     kept = (
         "queue_id",
-        "name",
+        "task",
         "source_type",
         "source_method",
         "max_attempts",
@@ -164,7 +164,7 @@ def test_everything_else_is_kept(admin_client: Client) -> None:
 def test_past_expiry_is_that_of_the_task_or_none(admin_client: Client) -> None:
     expiring = task(name="tests.expiring", expires_at=timedelta(hours=1))(lambda: None)
     past = timezone.now() - timedelta(hours=1)
-    ours = {"name": expiring.name, "source_method": expiring.name, "expires_at": past}
+    ours = {"task": expiring.name, "source_method": expiring.name, "expires_at": past}
 
     own = again(admin_client, make_job(make_queue("acme"), **ours))
     none = again(admin_client, make_job(make_queue("beta"), expires_at=past))
@@ -186,7 +186,7 @@ def test_what_the_job_carries_is_kept_and_not_that_of_the_operator(admin_client:
 
 def test_detail_of_a_monitor_becomes_a_job_of_its_own(admin_client: Client) -> None:
     monitor = start([noop.call()])
-    detail = Job.objects.filter(name=noop.name).order_by("pk")[0]
+    detail = Job.objects.filter(task=noop.name).order_by("pk")[0]
 
     page = text_of(admin_client.get(page_of(detail)))
     new = again(admin_client, detail)
@@ -266,7 +266,7 @@ def test_form_says_what_is_wrong(admin_client: Client, edits: dict[str, Any], to
 
 
 def test_job_that_cannot_run_leads_back_with_a_reason(admin_client: Client) -> None:
-    unknown = make_job(name="shop.gone", source_method="shop.gone")
+    unknown = make_job(task="shop.gone", source_method="shop.gone")
     gone = make_job(source_type="testapp.report", source_id="7", source_method="execute")
     homeless = make_job()
     TenantQueue.objects.filter(pk=homeless.queue_id).delete()
@@ -455,7 +455,7 @@ def test_hostile_names_are_escaped(admin_client: Client) -> None:
     evil = "</textarea><script>alert(1)</script>"
     job = make_job(
         make_queue(evil),
-        name=evil,
+        task=evil,
         args={"args": [evil], "kwargs": {evil: evil}},
         session_key=evil,
     )

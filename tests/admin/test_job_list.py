@@ -58,7 +58,7 @@ def test_every_filter_combines_with_every_other(admin_client: Client) -> None:
             queue = make_queue(tenant, name)
             for state in State:
                 for task in ("app.first", "app.second"):
-                    job = make_job(queue, state=state, name=task)
+                    job = make_job(queue, state=state, task=task)
                     made[job.pk] = (tenant, name, state, task, queue.pk)
     groups = {
         "unfinished": {"scheduled", "held", "ready", "queued", "running"},
@@ -71,7 +71,7 @@ def test_every_filter_combines_with_every_other(admin_client: Client) -> None:
         for tenant in ("", "acme"):
             for name in ("", "reports"):
                 for task in ("", "app.second"):
-                    query = f"state={state}&tenant={tenant}&queue={name}&name={task}"
+                    query = f"state={state}&tenant={tenant}&queue={name}&task={task}"
                     wanted = [
                         pk
                         for pk, row in sorted(made.items(), reverse=True)
@@ -92,8 +92,8 @@ def test_queue_id_serves_tenants_without_a_name(admin_client: Client) -> None:
 
 
 def test_search_finds_a_number_or_a_name(admin_client: Client) -> None:
-    job = make_job(name="app.one")
-    make_job(name="app.two")
+    job = make_job(task="app.one")
+    make_job(task="app.two")
 
     assert shown(admin_client, f"q={job.pk}") == [job.pk]
     assert shown(admin_client, "q=app.one") == [job.pk]
@@ -125,11 +125,11 @@ def test_page_says_how_far_it_looked_when_filters_share_no_index(
     monkeypatch.setattr(job_pages, "WINDOW", 5)
     monkeypatch.setattr(JobAdmin, "list_per_page", 3)
     queue = make_queue()
-    wanted = make_job(queue, state=State.SUCCESS, name="app.rare").pk
-    make_jobs(queue, 20, state=State.READY, name="app.common")
+    wanted = make_job(queue, state=State.SUCCESS, task="app.rare").pk
+    make_jobs(queue, 20, state=State.READY, task="app.common")
 
     found: list[int] = []
-    query = "name=app.rare"
+    query = "task=app.rare"
     looked = 0
     while True:
         response = admin_client.get(f"{LIST}?{query}")
@@ -151,8 +151,8 @@ def test_page_says_how_far_it_looked_when_filters_share_no_index(
         "state=error",
         "state=success",
         "tenant=acme",
-        "queue=default&name=x",
-        "name=x",
+        "queue=default&task=x",
+        "task=x",
         "q=7",
         "q=x",
         "q=shop.order:1",
@@ -180,7 +180,7 @@ def test_list_reads_no_large_columns(admin_client: Client) -> None:
     with CaptureQueriesContext(connection) as captured:
         shown(admin_client)
 
-    columns = [entry["sql"] for entry in captured if '"tenantqueue_job"."name"' in entry["sql"]]
+    columns = [entry["sql"] for entry in captured if '"tenantqueue_job"."task"' in entry["sql"]]
     assert len(columns) == 1
     assert '"args"' not in columns[0]
     assert '"result"' not in columns[0]
@@ -211,7 +211,7 @@ def test_numbers_that_python_does_not_read_are_not_found(
         ("tenant=acme&queue=x", "Tenant &#x27;acme&#x27; has no queue called &#x27;x&#x27;"),
         ("queue_id=77", "There is no queue 77"),
         ("queue_id=abc", "There is no queue abc"),
-        ("name=app.none", "No job matches"),
+        ("task=app.none", "No job matches"),
         ("before=abc&trail=x.y", "There are no jobs yet"),
         ("unknown=1", "There are no jobs yet"),
     ],
@@ -349,25 +349,25 @@ def test_search_finds_a_part_of_the_name_a_label_or_an_argument(
     admin_client: Client, text: str, state: State
 ) -> None:
     args = {"args": ["A0815", "of Zoë"], "kwargs": {"year": 2024}}
-    wanted = make_job(state=state, name="app.tasks.build_report", args=args, labels=["monthly"])
-    make_job(state=state, name="app.tasks.other", labels=["daily"])
+    wanted = make_job(state=state, task="app.tasks.build_report", args=args, labels=["monthly"])
+    make_job(state=state, task="app.tasks.other", labels=["daily"])
 
     assert shown(admin_client, urlencode({"q": text})) == [wanted.pk]
 
 
 def test_search_for_a_text_combines_with_the_filters(admin_client: Client) -> None:
     acme, zeta = make_queue("acme"), make_queue("zeta")
-    first = make_job(acme, name="app.reports.build")
-    make_job(zeta, name="app.reports.build")
-    make_job(acme, name="app.reports.build", state=State.ERROR)
+    first = make_job(acme, task="app.reports.build")
+    make_job(zeta, task="app.reports.build")
+    make_job(acme, task="app.reports.build", state=State.ERROR)
 
     assert shown(admin_client, "q=reports&tenant=acme&state=ready") == [first.pk]
-    assert shown(admin_client, "q=reports&name=app.other") == []
+    assert shown(admin_client, "q=reports&task=app.other") == []
 
 
 def test_search_for_the_whole_name_of_a_task_finds_no_longer_names(admin_client: Client) -> None:
-    short = make_job(state=State.SUCCESS, name="app.tasks.send")
-    make_job(state=State.SUCCESS, name="app.tasks.send_all")
+    short = make_job(state=State.SUCCESS, task="app.tasks.send")
+    make_job(state=State.SUCCESS, task="app.tasks.send_all")
 
     assert shown(admin_client, "q=app.tasks.send") == [short.pk]
 
@@ -387,8 +387,8 @@ def test_search_for_a_text_says_how_far_it_has_looked(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job_pages, "WINDOW", 3)
-    wanted = make_job(name="app.tasks.rare")
-    make_jobs(wanted.queue, 4, name="app.tasks.usual")
+    wanted = make_job(task="app.tasks.rare")
+    make_jobs(wanted.queue, 4, task="app.tasks.usual")
 
     response = admin_client.get(f"{LIST}?q=rare")
 
@@ -400,10 +400,10 @@ def test_search_for_a_text_says_how_far_it_has_looked(
     ("query", "state"),
     [
         ("tenant=acme&state=ready", State.READY),
-        ("tenant=acme&name=app.fly&state=ready", State.READY),
+        ("tenant=acme&task=app.fly&state=ready", State.READY),
         ("tenant=acme", State.SUCCESS),
-        ("tenant=acme&name=app.fly", State.SUCCESS),
-        ("name=app.fly", State.SUCCESS),
+        ("tenant=acme&task=app.fly", State.SUCCESS),
+        ("task=app.fly", State.SUCCESS),
         ("state=scheduled", State.SCHEDULED),
         ("state=active", State.RUNNING),
         ("state=error", State.ERROR),
@@ -413,9 +413,9 @@ def test_search_for_a_text_looks_at_what_the_filters_select(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch, query: str, state: State
 ) -> None:
     monkeypatch.setattr(job_pages, "WINDOW", 3)
-    wanted = make_job(make_queue("acme"), name="app.fly", state=state, args={"args": ["LGA"]})
+    wanted = make_job(make_queue("acme"), task="app.fly", state=state, args={"args": ["LGA"]})
     other = State.READY if state is State.READY else State.SUCCESS
-    make_jobs(make_queue(), 5, name="app.other", state=other)
+    make_jobs(make_queue(), 5, task="app.other", state=other)
 
     assert shown(admin_client, f"{query}&q=LGA") == [wanted.pk]
     assert shown(admin_client, f"{query}&q=JFK") == []
@@ -423,6 +423,6 @@ def test_search_for_a_text_looks_at_what_the_filters_select(
 
 @pytest.mark.parametrize("text", ["%", "100%", "\\", "'", "_", "(", ":", "a.b:"])
 def test_search_for_odd_texts_finds_nothing(admin_client: Client, text: str) -> None:
-    make_job(name="app", args={})
+    make_job(task="app", args={})
 
     assert shown(admin_client, urlencode({"q": text})) == []

@@ -87,7 +87,7 @@ def test_page_is_shown_in_every_state(admin_client: Client, state: State) -> Non
 
 def test_page_says_that_no_worker_knows_the_task(admin_client: Client) -> None:
     unknown = [{"class": UNKNOWN_CLASS, "message": "no such task", "attempt": 1}]
-    job = make_job(name="tests.gone", state=State.SCHEDULED, errors=unknown)
+    job = make_job(task="tests.gone", state=State.SCHEDULED, errors=unknown)
 
     text = text_of(admin_client.get(address(job)))
 
@@ -161,9 +161,9 @@ def test_page_of_a_job_whose_session_has_no_row_yet_says_where_it_stands(
 def test_page_links_what_holds_a_job_of_a_controlled_task(
     admin_client: Client, columns: dict[str, Any], told: str
 ) -> None:
-    control = TaskControl.objects.create(name="tests.held", **columns)
-    make_job(state=State.RUNNING, name="tests.held", task_at=timezone.now())
-    job = make_job(state=State.HELD, held_by="task", name="tests.held")
+    control = TaskControl.objects.create(task="tests.held", **columns)
+    make_job(state=State.RUNNING, task="tests.held", task_at=timezone.now())
+    job = make_job(state=State.HELD, held_by="task", task="tests.held")
 
     response = admin_client.get(address(job))
 
@@ -374,7 +374,7 @@ def test_page_says_that_no_worker_takes_the_queue_of_a_job(admin_client: Client)
 def test_page_lists_all_causes_with_links_and_the_operator(admin_client: Client) -> None:
     queue = make_queue("<b>acme</b>", "<i>mail</i>", num_slots=1)
     running = make_job(queue, state=State.RUNNING)
-    job = make_job(queue, name="<script>alert(1)</script>")
+    job = make_job(queue, task="<script>alert(1)</script>")
     chosen = {"action": "pause_selected", "_selected_action": [queue.pk]}
     say_yes(admin_client, admin_client.post(url_of("tenantqueue", "changelist"), chosen))
 

@@ -39,7 +39,7 @@ def report(db: None) -> Report:
 def test_page_of_an_object_shows_its_jobs(admin_client: Client, report: Report) -> None:
     now = timezone.now()
     job = make_job(
-        **of(report, state=State.SUCCESS, name="testapp.Report.execute"),
+        **of(report, state=State.SUCCESS, task="testapp.Report.execute"),
         created_at=now - timedelta(minutes=3),
         started_at=now - timedelta(seconds=12),
         finished_at=now,
@@ -136,7 +136,7 @@ def test_nothing_of_jobs_is_shown_to_those_who_may_not_view_them(
     client: Client, admin_client: Client, report: Report, site: str
 ) -> None:
     """In "office" the user lacks the permission; "bare" has no admin of jobs to say who may."""
-    job = make_job(**of(report, name="secret.name"))
+    job = make_job(**of(report, task="secret.name"))
     if site == "office":
         user = User.objects.create_user("clerk", is_staff=True)
         user.user_permissions.set(Permission.objects.filter(codename="change_report"))
@@ -163,7 +163,7 @@ def test_jobs_are_shown_to_those_who_may_only_look(client: Client, report: Repor
 
 
 def test_hostile_names_are_escaped(admin_client: Client, report: Report) -> None:
-    make_job(**of(report, name="<script>alert(1)</script>"))
+    make_job(**of(report, task="<script>alert(1)</script>"))
 
     for address in (change_page(report), LIST):
         assert "<script>alert" not in admin_client.get(address).content.decode()

@@ -218,8 +218,8 @@ def test_errors_are_grouped_by_task_and_class(admin_client: Client) -> None:
     monitor = start()
     add_failed(monitor, "shop.errors.Refused", 3)
     add_failed(monitor, "builtins.OSError", 2)
-    add_failed(monitor, "builtins.OSError", 1, name="shop.pay")
-    newest = Job.objects.filter(state="error", name="shop.pay").get()
+    add_failed(monitor, "builtins.OSError", 1, task="shop.pay")
+    newest = Job.objects.filter(state="error", task="shop.pay").get()
 
     response = admin_client.get(live_of(monitor))
 
@@ -274,7 +274,7 @@ def test_errors_are_hidden_when_the_user_may_not_view_jobs(
 
 def test_hostile_names_and_messages_are_escaped(admin_client: Client) -> None:
     monitor = start()
-    add_failed(monitor, HOSTILE, name=HOSTILE)
+    add_failed(monitor, HOSTILE, task=HOSTILE)
     ConcurrentJobMonitor.objects.update(name=HOSTILE)
 
     for path in (page_of(monitor), live_of(monitor)):

@@ -168,7 +168,7 @@ def test_monitor_is_found_by_its_number_or_a_part_of_its_name(admin_client: Clie
 
 
 def test_names_of_tasks_are_suggested(admin_client: Client) -> None:
-    make_job(name='app.Model.<method>"')
+    make_job(task='app.Model.<method>"')
 
     content = _seen(admin_client.get(url_of("job", "changelist"), {"state": "ready"}))
 

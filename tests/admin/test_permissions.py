@@ -84,7 +84,7 @@ def test_who_may_only_look_can_do_nothing(operator: Operator) -> None:
 
 def test_who_may_view_workers_alone_sees_none_of_their_jobs(operator: Operator) -> None:
     worker = make_worker()
-    make_job(state=State.RUNNING, name="reports.build", worker_id=worker.pk)
+    make_job(state=State.RUNNING, task="reports.build", worker_id=worker.pk)
 
     text = text_of(operator("view_worker").get(url_of("worker", "change", worker.pk)))
 

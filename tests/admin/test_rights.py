@@ -191,7 +191,7 @@ def rows(db: None) -> dict[str, int]:
     others: list[type[Model]] = [Duty, Worker]
     found |= {str(model._meta.model_name): model._default_manager.get().pk for model in others}
     found["retentionrule"] = RetentionRule.objects.create(tenant=THEIRS, keep_days=9).pk
-    found["taskcontrol"] = TaskControl.objects.create(name="app.task").pk
+    found["taskcontrol"] = TaskControl.objects.create(task="app.task").pk
     found["change"] = ADMINS["change"].model.objects.filter(tenant=THEIRS)[0].pk
     return found
 

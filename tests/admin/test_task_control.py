@@ -40,7 +40,7 @@ def states(jobs: list[Job]) -> list[str]:
 
 def add(client: Client, **values: Any) -> Any:
     """Post the form of a new control."""
-    return client.post(ADD, {"name": noop.name, "_save": "Save", **values}, follow=True)
+    return client.post(ADD, {"task": noop.name, "_save": "Save", **values}, follow=True)
 
 
 def test_task_is_paused_by_a_new_control(admin_client: Client) -> None:
@@ -54,7 +54,7 @@ def test_task_is_paused_by_a_new_control(admin_client: Client) -> None:
 
 
 def test_operator_is_warned_when_the_name_is_not_known(admin_client: Client) -> None:
-    response = add(admin_client, name="tests.testapp.tasks.nop", paused="on")
+    response = add(admin_client, task="tests.testapp.tasks.nop", paused="on")
 
     assert "No task or method is named “tests.testapp.tasks.nop” here" in text_of(response)
     assert TaskControl.objects.get().paused
@@ -130,7 +130,7 @@ def test_operator_sees_a_conflict_when_somebody_was_faster(admin_client: Client)
 
 @pytest.mark.parametrize(("action", "before"), [("pause", False), ("resume", True)])
 def test_chosen_tasks_are_switched(admin_client: Client, action: str, before: bool) -> None:
-    control = TaskControl.objects.create(name=noop.name, paused=before)
+    control = TaskControl.objects.create(task=noop.name, paused=before)
 
     response = admin_client.post(
         LIST, {"action": f"{action}_selected", "_selected_action": control.pk}, follow=True
@@ -177,10 +177,10 @@ def test_name_of_a_control_stays(admin_client: Client) -> None:
     control = cap_task(noop.name, 3)
     page = url_of("taskcontrol", "change", control.pk)
 
-    admin_client.post(page, {"name": "other", "num_slots": "5", "_save": "Save"})
+    admin_client.post(page, {"task": "other", "num_slots": "5", "_save": "Save"})
 
     control.refresh_from_db()
-    assert (control.name, control.num_slots) == (noop.name, 5)
+    assert (control.task, control.num_slots) == (noop.name, 5)
 
 
 def test_job_page_says_what_holds_it(admin_client: Client) -> None:
@@ -203,12 +203,12 @@ def test_trouble_is_red_when_jobs_are_held_alone(admin_client: Client) -> None:
 
 
 def test_full_task_is_marked_and_one_with_room_is_not(admin_client: Client) -> None:
-    make_jobs(make_queue(), 1, state="running", name=noop.name, task_at=timezone.now())
+    make_jobs(make_queue(), 1, state="running", task=noop.name, task_at=timezone.now())
     cap_task(noop.name, 1)
     full = '<span class="tq-state tq-state-scheduled">full</span>'
     content = admin_client.get(LIST).content.decode()
     assert "tq-state" not in content
 
-    make_jobs(make_queue(), 1, state="held", held_by="task", session_key=None, name=noop.name)
+    make_jobs(make_queue(), 1, state="held", held_by="task", session_key=None, task=noop.name)
 
     assert full in admin_client.get(LIST).content.decode()

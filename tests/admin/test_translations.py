@@ -59,7 +59,7 @@ def fill() -> list[str]:
     )
     worker = make_worker()
     duty = make_duty(error="broken")
-    control = TaskControl.objects.create(name="app.tasks.send", paused=True)
+    control = TaskControl.objects.create(task="app.tasks.send", paused=True)
     monitor = ConcurrentJobMonitor.objects.start(
         "rollout", tenant="acme", queue="reports", parallel=2
     )

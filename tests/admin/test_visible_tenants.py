@@ -130,7 +130,7 @@ def fill(tenant: str) -> Rows:
     queue = make_queue(tenant, f"{tenant}-queue", num_slots=2)
     report = Report.objects.create(title="Sales")
     source = {"source_type": "testapp.report", "source_id": str(report.pk)}
-    job = make_job(queue, name=f"{tenant}.task", labels=[f"{tenant}-label"], **source)
+    job = make_job(queue, task=f"{tenant}.task", labels=[f"{tenant}-label"], **source)
     error = {
         "attempt": 1,
         "at": "2026-11-24T10:00:00+00:00",
@@ -138,8 +138,8 @@ def fill(tenant: str) -> Rows:
         "message": f"{tenant}-message",
         "traceback": f"{tenant}-traceback",
     }
-    failed = make_job(queue, state=State.ERROR, name=f"{tenant}.failing", errors=[error])
-    make_job(make_queue(tenant, "halted", num_slots=0), name=f"{tenant}.halted")
+    failed = make_job(queue, state=State.ERROR, task=f"{tenant}.failing", errors=[error])
+    make_job(make_queue(tenant, "halted", num_slots=0), task=f"{tenant}.halted")
     for _ in range(2):
         noop.using(tenant=tenant, session=f"{tenant}-session").delay()
     noop.using(tenant=tenant, limit_user=f"{tenant}-user").delay()
@@ -450,7 +450,7 @@ def test_failures_of_another_tenant_are_neither_retried_nor_cancelled(
         Job.objects.filter(pk=rows.failed.pk).delete()
     error = {"attempt": 1, "class": "SharedError", "message": "m"}
     jobs = [
-        make_job(rows.queue, state=state, name="shared.task", errors=[error], attempt=1)
+        make_job(rows.queue, state=state, task="shared.task", errors=[error], attempt=1)
         for rows in both
         for state in (State.ERROR, State.SCHEDULED)
     ]
@@ -478,7 +478,7 @@ def test_action_on_all_that_match_leaves_other_tenants_alone(
     assert answer.status_code == 200, "the user sees the page of the job that does it"
     assert state_of(ours.job.pk) == State.CANCELLED
     assert state_of(theirs.job.pk) == State.READY
-    assert Job.objects.get(name="django_tenantqueue.bulk.cancel").state == State.SUCCESS
+    assert Job.objects.get(task="django_tenantqueue.bulk.cancel").state == State.SUCCESS
     assert Change.objects.get(action="cancel").tenant == OURS
     for tenant in (THEIRS, "nobody"):
         refused = client.post(
@@ -495,7 +495,7 @@ def test_bulk_action_of_another_user_is_not_retried(
     other, (me,) = User.objects.create_superuser("root"), User.objects.exclude(username="root")
     theirs = bulk.start("cancel", {"tenant": OURS}, user=other)
     foreign = make_jobs(  # of one who sees more tenants, in the queue of one of these
-        both[0].queue, 1, state=State.ERROR, name=theirs.name, source_type="internal",
+        both[0].queue, 1, state=State.ERROR, task=theirs.task, source_type="internal",
         source_method=theirs.source_method, created_by=str(other.pk),
         errors=[{"class": "app.Error", "message": "", "attempt": 1}],
     )  # fmt: skip
@@ -503,7 +503,7 @@ def test_bulk_action_of_another_user_is_not_retried(
     control.cancel([own.pk])
     listed = url_of("job", "changelist")
     group = reverse(
-        "admin:tenantqueue_failure_group", query={"task": theirs.name, "error": "app.Error"}
+        "admin:tenantqueue_failure_group", query={"task": theirs.task, "error": "app.Error"}
     )
 
     answers = [
@@ -533,7 +533,7 @@ def test_all_that_match_are_not_moved_to_another_tenant(
 
     assert f"You are not allowed to see tenant “{THEIRS}”." in text_of(named)
     assert "No tenant has a queue" in text_of(unnamed)
-    assert not Job.objects.filter(name="django_tenantqueue.bulk.move").exists()
+    assert not Job.objects.filter(task="django_tenantqueue.bulk.move").exists()
     user = operator()  # a user of some tenants
     with pytest.raises(InvalidArgument, match="not allowed to see tenant"):
         bulk.start(

@@ -181,7 +181,7 @@ def test_page_lists_the_jobs_that_the_worker_runs(admin_client: Client) -> None:
     job = make_job(
         make_queue("acme", "reports"),
         state=State.RUNNING,
-        name="reports.build",
+        task="reports.build",
         worker_id=worker.pk,
         attempt=2,
         started_at=timezone.now() - timedelta(minutes=3),

@@ -198,13 +198,13 @@ def test_nothing_sticks_out_of_a_narrow_window(open_page: OpenPage, path: str) -
     job = make_job(
         make_queue("a-tenant-with-a-rather-long-name"),
         state=State.ERROR,
-        name="reports.tasks.a_task_with_a_very_long_name_that_must_be_broken_somewhere",
+        task="reports.tasks.a_task_with_a_very_long_name_that_must_be_broken_somewhere",
         errors=[{"class": "E", "message": "x" * 300, "traceback": "y" * 300, "attempt": 1}],
     )
     worker = make_worker(
         name="a" * 60, host="b" * 60, last_error="x" * 300, last_error_at=job.run_at
     )
-    make_job(job.queue, state=State.RUNNING, name=job.name, worker_id=worker.pk)
+    make_job(job.queue, state=State.RUNNING, task=job.task, worker_id=worker.pk)
     make_duty(worker="c" * 60, outcome="d" * 60, acted_at=job.run_at, error="e" * 300)
     address = {
         "queues": QUEUES,

@@ -149,7 +149,7 @@ def before_gates() -> list[Blocked]:
             f"job #{holder.pk}",
         ),
         Blocked(
-            make_job(name="tests.paused"),
+            make_job(task="tests.paused"),
             Code.TASK_PAUSED,
             "Its task is paused.",
             "Resume the task.",

@@ -25,7 +25,7 @@ OpenPage = Callable[..., Page]
 
 
 def counted() -> int:
-    rows = Figure.objects.filter(queue_id=ALL, name=look.name, error=ERROR)
+    rows = Figure.objects.filter(queue_id=ALL, task=look.name, error=ERROR)
     return rows.aggregate(all=Sum("failed"))["all"] or 0
 
 
@@ -53,7 +53,7 @@ def test_nothing_sticks_out_of_the_window(open_page: OpenPage, width: int) -> No
     queue = make_queue("a-tenant-with-a-long-name" * 3, "reports" * 5)
     name, error = "a_package.tasks." + "n" * 90, "errors." + "E" * 90
     errors = [{"class": error, "message": "m" * 500}]
-    job = make_job(queue, state=State.ERROR, name=name, errors=errors)
+    job = make_job(queue, state=State.ERROR, task=name, errors=errors)
     for queue_id in (ALL, queue.pk):
         add_figures("default", {(queue_id, name, error): Counts(failed=12_345, last_job_id=job.pk)})
     page = open_page(f"{HOME}job/failures/", viewport={"width": width, "height": 800})

@@ -185,7 +185,7 @@ def test_nothing_sticks_out_of_a_narrow_window(open_page: OpenPage) -> None:
     long = "a-long-name" * 20
     error = {"attempt": 1, "class": long, "message": long, "traceback": TRACE.replace("no", long)}
     job = make_job(
-        make_queue("acme"), name=long, args={"args": [long], "kwargs": {long: long}}, errors=[error]
+        make_queue("acme"), task=long, args={"args": [long], "kwargs": {long: long}}, errors=[error]
     )
     for path in (page_of(job), page_of(signs_in.delay("ada", "x")).replace("change", "again")):
         page = open_page(path, viewport={"width": 420, "height": 800})

@@ -255,7 +255,7 @@ def test_all_columns_of_the_queues_fit_a_usual_window(open_page: OpenPage) -> No
 def test_all_columns_fit_a_usual_window(open_page: OpenPage, model: str) -> None:
     now, tenant = timezone.now(), "a-tenant-with-a-long-name"
     task = "shop.reporting.tasks.build_the_monthly_report_of_all_customers"
-    make_jobs(make_queue(tenant, "reports_of_the_month"), 1, name=task, started_at=now)
+    make_jobs(make_queue(tenant, "reports_of_the_month"), 1, task=task, started_at=now)
     with acting_as("operations.of.all.regions@example-company.com", "command"):
         pause_task(task, allow_unknown=True)
 

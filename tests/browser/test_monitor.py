@@ -166,7 +166,7 @@ def test_long_retry_goes_on_by_itself(
 def test_nothing_sticks_out_of_a_narrow_window(open_page: OpenPage, gate: Gate) -> None:
     monitor = start(gate)
     errors = [{"class": "builtins." + "E" * 90, "message": "m" * 300}]
-    columns = {"name": "n" * 150, "errors": errors}
+    columns = {"task": "n" * 150, "errors": errors}
     make_jobs(make_queue(), 1, state=State.ERROR, monitor_id=monitor.pk, **columns)
     ConcurrentJobMonitor.objects.update(name="i" * 200)
     page = open_page(page_of(monitor), viewport={"width": 420, "height": 800})

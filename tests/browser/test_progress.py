@@ -220,7 +220,7 @@ def test_page_without_scripts_offers_to_reload(visit: Visit) -> None:
 def test_nothing_sticks_out_of_a_narrow_page(visit: Visit, path: str) -> None:
     job = make_job(
         state=State.RUNNING,
-        name=f"app.{'a' * 90}",
+        task=f"app.{'a' * 90}",
         created_by="ada",
         progress_done=1,
         progress_total=2,

@@ -75,7 +75,7 @@ def test_every_way_to_enqueue_stores_what_is_secret() -> None:
 
     said = [Job.objects.get(pk=pk).args["secret"] for pk in (job.pk, *ids, unique.pk)]
     assert said == [[1], [1], ["password"], [1]]
-    of_monitor = Job.objects.filter(name=signs_in.name, pk__gt=unique.pk)
+    of_monitor = Job.objects.filter(task=signs_in.name, pk__gt=unique.pk)
     assert monitor.anchor_id in {job.pk for job in of_monitor}
     assert [job.args.get("secret") for job in of_monitor] == [[1], [1]]
 

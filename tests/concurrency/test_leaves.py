@@ -35,7 +35,7 @@ def test_saving_raises_when_the_job_was_loaded_and_has_finished_meanwhile(worker
     "write",
     [
         lambda job: job.save(update_fields=["priority"]),
-        lambda job: Job.objects.create(queue_id=job.queue_id, name="x"),
+        lambda job: Job.objects.create(queue_id=job.queue_id, task="x"),
         lambda job: Job.objects.update_or_create({"priority": 1}, pk=job.pk),
         lambda job: job.delete(),
     ],

@@ -43,7 +43,7 @@ def run_one(loop: FakeLoop) -> int:
 def test_job_starts_behind_a_long_backlog_of_a_paused_task(priority):
     queue = make_queue(num_slots=1, max_per_second=0.2, burst=1)
     paused = make_jobs(queue, 10_000)
-    (other,) = make_jobs(queue, 1, priority=priority, name="other")
+    (other,) = make_jobs(queue, 1, priority=priority, task="other")
     pause_task(NOOP)
 
     with turned_loop(threads=4) as loop:
@@ -61,7 +61,7 @@ def test_job_starts_behind_a_long_backlog_of_a_paused_task(priority):
 def test_claims_begin_ahead_of_what_is_being_moved(small_steps):
     queue = make_queue()
     paused = make_jobs(queue, 400)
-    (other,) = make_jobs(queue, 1, name="other")
+    (other,) = make_jobs(queue, 1, task="other")
     pause_task(NOOP)
 
     with turned_loop(threads=1) as loop:
@@ -74,9 +74,9 @@ def test_claims_begin_ahead_of_what_is_being_moved(small_steps):
 
 def test_job_that_comes_back_to_the_front_is_found(small_steps):
     queue = make_queue()
-    (early,) = make_jobs(queue, 1, name="other", state="scheduled")
+    (early,) = make_jobs(queue, 1, task="other", state="scheduled")
     make_jobs(queue, 400)
-    (other,) = make_jobs(queue, 1, name="other")
+    (other,) = make_jobs(queue, 1, task="other")
     pause_task(NOOP)
 
     with turned_loop(threads=1) as loop:
@@ -89,7 +89,7 @@ def test_job_that_comes_back_to_the_front_is_found(small_steps):
 def test_jobs_start_in_order_when_the_task_is_resumed_before_all_were_moved(small_steps):
     queue = make_queue(num_slots=1)
     paused = make_jobs(queue, 60)
-    (other,) = make_jobs(queue, 1, name="other")
+    (other,) = make_jobs(queue, 1, task="other")
     pause_task(NOOP)
 
     with turned_loop(threads=1) as loop:
@@ -106,7 +106,7 @@ def test_job_starts_behind_the_backlog_of_a_full_task():
     busy, queue = make_queue(), make_queue(num_slots=1)
     (running,) = make_jobs(busy, 1, state="running")
     waiting = make_jobs(queue, 2000)
-    (other,) = make_jobs(queue, 1, name="other")
+    (other,) = make_jobs(queue, 1, task="other")
     cap_task(NOOP, 1)
 
     with turned_loop(threads=4) as loop:
@@ -134,7 +134,7 @@ def test_other_task_of_a_user_starts_while_one_has_its_cap_elsewhere(settings):
         held_by="limit_user",
         limit_user="t/u",
         session_key=None,
-        name="other",
+        task="other",
     )
     cap_task(NOOP, 1)
 
@@ -162,7 +162,7 @@ def test_start_is_given_back_to_the_rate_when_the_task_has_no_slot(worker):
 def test_no_claim_takes_them(manner, worker):
     queue = make_queue()
     paused = make_jobs(queue, 30)
-    (other,) = make_jobs(queue, 1, name="other")
+    (other,) = make_jobs(queue, 1, task="other")
     pause_task(NOOP)
 
     assert [job.id for job in worker.claim()] == [other]

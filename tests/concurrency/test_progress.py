@@ -186,7 +186,7 @@ def test_matching_queue_is_found_when_thousands_are_for_others(worker_factory):
     )
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO tenantqueue_job_hot (queue_id, lane, priority, name, source_type, "
+            "INSERT INTO tenantqueue_job_hot (queue_id, lane, priority, task, source_type, "
             "source_method) SELECT id, 100, 100, 'noop', 'task', 'noop' "
             "FROM tenantqueue_tenantqueue"
         )

@@ -226,7 +226,7 @@ def test_job_claimed_when_the_pause_was_not_committed_goes_on(worker, open_conne
     other = open_connection()
     with other.transaction():
         other.execute(
-            "INSERT INTO tenantqueue_taskcontrol (name, paused, created_at) "
+            "INSERT INTO tenantqueue_taskcontrol (task, paused, created_at) "
             "VALUES (%s, true, now())",
             [NOOP],
         )
@@ -238,7 +238,7 @@ def test_job_claimed_when_the_pause_was_not_committed_goes_on(worker, open_conne
 def test_loop_runs_others_while_a_task_is_paused_and_goes_on_when_it_is_resumed():
     queue = make_queue(num_slots=3)
     paused = make_jobs(queue, 30)
-    others = make_jobs(queue, 5, name="other")
+    others = make_jobs(queue, 5, task="other")
     pause_task(NOOP)
     with turned_loop(threads=4) as loop:
         seen: list[int] = []

@@ -93,7 +93,7 @@ def test_loop_starts_held_jobs_when_the_rate_brings_starts():
     """The worker that made the last start makes the next one: no sweep runs here."""
     queue = make_queue(num_slots=3)
     ids = make_jobs(queue, 8)
-    others = make_jobs(queue, 4, name="other")
+    others = make_jobs(queue, 4, task="other")
     rate_task(NOOP, 50.0, 1)
     order = []
     with turned_loop(threads=4) as loop:

@@ -204,7 +204,7 @@ def test_enqueue_makes_a_job_named_as_the_function():
     result = functions.add.enqueue(1, second=2)
 
     job = Job.objects.get(pk=int(result.id))
-    assert job.name == "tests.contrib.functions.add"
+    assert job.task == "tests.contrib.functions.add"
     assert job.args == {"args": [1], "kwargs": {"second": 2}}
     assert (job.queue.name, job.max_attempts, job.state) == ("default", 1, State.READY)
     assert (result.status, result.is_finished, result.attempts) == ("READY", False, 0)
@@ -233,7 +233,7 @@ def test_job_is_enqueued_after_the_commit_when_that_is_asked_for(
         transaction.on_commit(partial(functions.add.enqueue, 1, second=2))
         assert not Job.objects.exists()
 
-    assert Job.objects.get().name == "tests.contrib.functions.add"
+    assert Job.objects.get().task == "tests.contrib.functions.add"
 
 
 def test_jobs_run_in_the_order_of_their_priorities():
@@ -646,7 +646,7 @@ def test_options_of_the_backend_are_defaults():
 
 
 def test_task_control_pauses_the_function():
-    TaskControl.objects.create(name="tests.contrib.functions.add", paused=True)
+    TaskControl.objects.create(task="tests.contrib.functions.add", paused=True)
     waits, runs = functions.add.enqueue(1), functions.echo.enqueue(2)
     assert [str(job.pk) for job in run_pending()] == [runs.id]
     waits.refresh()
@@ -718,10 +718,10 @@ def test_signature_is_without_the_context():
     known = find_task("tests.contrib.functions.tell")
     functions.tell.enqueue(1)
     job = Job.objects.get()
-    assert known.source.name == job.name
+    assert known.source.name == job.task
     from django_tenantqueue.calls.known import known_signature
 
-    signature = known_signature("task", "", job.name)
+    signature = known_signature("task", "", job.task)
     assert signature is not None
     assert list(signature.parameters) == ["args", "kwargs"]
 

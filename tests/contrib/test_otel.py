@@ -214,7 +214,7 @@ def test_coroutines_side_by_side_have_spans_of_their_own(spans: Spans, claimed_j
     jobs = [
         RunningJob(
             claimed_job(
-                id=number, is_async=True, name=name, source_method=name, context=carried(number)
+                id=number, is_async=True, task=name, source_method=name, context=carried(number)
             )
         )
         for number in (1, 2, 3)
@@ -283,7 +283,7 @@ def test_outcome_is_that_of_the_job(spans: Spans, called, outcome):
 )
 def test_run_that_ends_nothing_says_so(spans: Spans, claimed_job, changes, outcome):
     name = fail.name
-    running = RunningJob(claimed_job(**{"name": name, "source_method": name, **changes}))
+    running = RunningJob(claimed_job(**{"task": name, "source_method": name, **changes}))
     running.lost = outcome == "lost"
 
     run_sync(running, 0)

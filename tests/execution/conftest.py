@@ -23,7 +23,7 @@ def claimed_job() -> Callable[..., ClaimedJob]:
             "is_async": False,
             "attempt": 1,
             "max_attempts": 5,
-            "name": "tests.testapp.tasks.noop",
+            "task": "tests.testapp.tasks.noop",
             "source_type": "task",
             "source_id": "",
             "source_method": "tests.testapp.tasks.noop",

@@ -158,7 +158,7 @@ class Runner:
     def __call__(self, made: Any) -> Any:
         name = made.name
         self.executor.submit(
-            [RunningJob(self.claimed_job(id=7, name=name, source_method=name, max_attempts=1))]
+            [RunningJob(self.claimed_job(id=7, task=name, source_method=name, max_attempts=1))]
         )
         return self.reports.get(timeout=SECONDS).finished
 

@@ -64,7 +64,7 @@ def run_of(claimed: Any, **columns: Any) -> RunningJob:
 
 
 def ran(made_by: Any, claimed: Any, **columns: Any) -> Outcome:
-    running = run_of(claimed, name=made_by.name, source_method=made_by.name, **columns)
+    running = run_of(claimed, task=made_by.name, source_method=made_by.name, **columns)
     return run_sync(running, 1)
 
 
@@ -194,13 +194,13 @@ def test_end_is_one_line_when_it_is_asked_for(columns, stored, state, claimed_jo
     (record,) = caplog.records
     assert (record.levelno, record.outcome, record.job) == (logging.INFO, state, 7)
     assert record.duration == pytest.approx(running.age_seconds, abs=1e-6)
-    said = re.escape(f"job 7 ({running.name}) ended in {state} after ")
+    said = re.escape(f"job 7 ({running.task}) ended in {state} after ")
     assert re.fullmatch(said + r"\d+\.\d{3} s", record.getMessage())
 
 
 def test_failure_has_no_second_line_when_ends_are_logged(claimed_job, caplog):
     caplog.set_level(logging.INFO, LOGGER)
-    running = run_of(claimed_job, name=fail_here.name, source_method=fail_here.name)
+    running = run_of(claimed_job, task=fail_here.name, source_method=fail_here.name)
 
     logged(lambda *_: None)(running, run_sync(running, 1))
 

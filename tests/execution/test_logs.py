@@ -83,7 +83,7 @@ def written(**extra: Any) -> dict[str, Any]:
 
 def running(claimed: Any, made_by: Any, **columns: Any) -> RunningJob:
     return RunningJob(
-        claimed(name=made_by.name, source_method=made_by.name, **columns),
+        claimed(task=made_by.name, source_method=made_by.name, **columns),
         tenant="acme",
         queue="reports",
     )

@@ -84,7 +84,7 @@ def test_coroutine_has_an_outcome_when_a_log_cannot_show_its_error(loop, claimed
     executor = LoopExecutor(loop, lambda running, outcome: reports.put(outcome))
     name = raise_hidden.name
     executor.submit(
-        [RunningJob(claimed_job(name=name, source_method=name, is_async=True, max_attempts=1))]
+        [RunningJob(claimed_job(task=name, source_method=name, is_async=True, max_attempts=1))]
     )
 
     outcome = reports.get(timeout=SECONDS)

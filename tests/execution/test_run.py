@@ -513,7 +513,7 @@ def test_stop_is_raised_when_the_task_reports_progress(claimed_job):
 
 
 def test_job_is_given_back_when_its_task_is_unknown(claimed_job):
-    job = claimed_job(source_method="tests.nowhere", name="tests.nowhere")
+    job = claimed_job(source_method="tests.nowhere", task="tests.nowhere")
 
     ended = run_sync(RunningJob(job), 1)
 

@@ -43,8 +43,8 @@ class Colours(Feature):
         self.asked.append((target, dict(options)))
         return add if isinstance(target, Foreign) else None
 
-    def choose_queue(self, using: str, tenant: str, name: str) -> str | None:
-        self.asked.append((using, tenant, name))
+    def choose_queue(self, using: str, tenant: str, task: str) -> str | None:
+        self.asked.append((using, tenant, task))
         return "red" if tenant == "acme" else None
 
     def follow_ups(self, options: Options, tenant: str) -> Iterable[Call]:
@@ -71,7 +71,7 @@ def test_queue_is_the_one_that_a_feature_chooses(colours: Colours) -> None:
 
     ConcurrentJobMonitor.objects.start("m", [noop.call()], tenant="acme", parallel=1)
 
-    assert Job.objects.get(monitor_id__isnull=False, name=noop.name).queue.name == "red"
+    assert Job.objects.get(monitor_id__isnull=False, task=noop.name).queue.name == "red"
 
 
 def test_features_forget_what_they_know_of_queues(colours: Colours) -> None:
@@ -88,7 +88,7 @@ def test_end_of_a_job_enqueues_what_a_feature_adds(colours: Colours, state: str)
     run_pending()
 
     assert [row.state for row in Job.objects.filter(pk=job.pk)] == [state]
-    assert Job.objects.get(name=echo.name).result == "acme"
+    assert Job.objects.get(task=echo.name).result == "acme"
 
 
 @override_settings(TENANTQUEUE={"EAGER": True})
@@ -120,7 +120,7 @@ def test_callback_url_says_which_app_it_needs(core_alone: None, eager: bool) -> 
 def test_feature_adopts_a_task_of_another_system(colours: Colours) -> None:
     target = Foreign()
 
-    assert delayed(target)(1, 2).name == add.name
+    assert delayed(target)(1, 2).task == add.name
     assert task(target) is add
     assert task(queue="q")(target) is add
     asked = [question for question in colours.asked if question[0] is target]

@@ -161,7 +161,7 @@ def test_failing_app_leaves_the_rest_of_the_pages(
     assert "Broken: error (" in home
     assert "of tenant acme" not in home
     assert "No worker runs" in home
-    assert job.name in page.content.decode()
+    assert job.task in page.content.decode()
     named = {f"{__name__}.Broken.{name} failed" for name in ("admin_panels", "job_facts")}
     assert {*named, "condition broken cannot be looked for"} <= set(caplog.messages)
 

@@ -25,8 +25,8 @@ def bulk(*arguments: str, **options: Any) -> str:
 
 def test_job_is_started_in_the_name_of_the_shell_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("getpass.getuser", lambda: "deploy")
-    ids = make_jobs(make_queue("acme", paused=True), 3, state=State.ERROR, name="reports.make")
-    others = make_jobs(make_queue("zeta", paused=True), 2, state=State.ERROR, name="reports.make")
+    ids = make_jobs(make_queue("acme", paused=True), 3, state=State.ERROR, task="reports.make")
+    others = make_jobs(make_queue("zeta", paused=True), 2, state=State.ERROR, task="reports.make")
 
     said = bulk("retry", "--state=error", "--task=reports.make", "--tenant=acme")
 

@@ -95,7 +95,7 @@ def test_running_jobs_stand_below_their_worker_the_longest_first() -> None:
         make_job(
             queue,
             state=State.RUNNING,
-            name="reports.build",
+            task="reports.build",
             worker_id=worker.pk,
             attempt=2,
             started_at=timezone.now() - timedelta(minutes=minutes),
@@ -253,7 +253,7 @@ def test_nothing_is_wider_than_a_terminal() -> None:
         last_error_at=timezone.now(),
     )
     queue = make_queue(long, long[:90])
-    make_jobs(queue, 1, state=State.RUNNING, name=long, worker_id=worker.pk)
+    make_jobs(queue, 1, state=State.RUNNING, task=long, worker_id=worker.pk)
     now = timezone.now()
     make_duty("d" * 50, worker=long, outcome=long, acted_at=now, error=long, runs=10**9)
 

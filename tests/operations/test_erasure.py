@@ -88,7 +88,7 @@ def fill(tenant: str) -> TenantQueue:
     Figure.objects.create(
         queue_id=queue.pk,
         at=timezone.now(),
-        name="t",
+        task="t",
         error="",
         minutes=1,
         waits=[],

@@ -145,7 +145,7 @@ def plant_alerts(queue: TenantQueue, other: TenantQueue) -> list[Job]:
         make_jobs(each, 1, created_at=moment, run_at=moment)
     check_rules("default")
     run_pending()
-    return list(Job.objects.filter(name="django_tenantqueue.alerts.deliver").order_by("pk"))
+    return list(Job.objects.filter(task="django_tenantqueue.alerts.deliver").order_by("pk"))
 
 
 def plant_follow_ups(other: TenantQueue) -> list[Job]:
@@ -181,7 +181,7 @@ def test_no_column_names_the_tenant_or_has_its_data_when_it_was_erased(settings:
     settings.CACHES = {"kept": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
     caches["kept"].set("a", PLANTED)
     queue, other = fill(TENANT), fill(OTHER)
-    TaskControl.objects.create(name="t", num_slots=1)
+    TaskControl.objects.create(task="t", num_slots=1)
     plant_jobs(queue)
     make_job(queue, state="success", result_ref="kept:a")
     plant_rows(queue)

@@ -60,7 +60,7 @@ def test_expired_jobs_are_cancelled_wherever_they_wait() -> None:
         *(noop.using(limit_user="7").delay() for _ in range(2)),
         *(noop.using(unique=Unique("while_executing")).delay() for _ in range(2)),
         make_job(state="scheduled", attempt=1, run_at=timezone.now() + later),
-        make_job(state="held", held_by="task", name=add.name),
+        make_job(state="held", held_by="task", task=add.name),
     ]
     detail = start([noop.call()], parallel=0).details().get()
     fresh = [noop.delay(), noop.using(expires_at=later).delay()]

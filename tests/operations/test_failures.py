@@ -23,12 +23,12 @@ def error(name: str = "ValueError", message: str = "it failed") -> dict:
 
 
 def make_failed(queue, count=1, cls="ValueError", ago=timedelta(minutes=5), **columns):
-    columns = {"name": TASK, "errors": [error("Older"), error(cls)], **columns}
+    columns = {"task": TASK, "errors": [error("Older"), error(cls)], **columns}
     return make_jobs(queue, count, state="error", finished_at=timezone.now() - ago, **columns)
 
 
 def make_waiting(queue, count=1, cls="ValueError", **columns):
-    columns = {"name": TASK, "errors": [error("Older"), error(cls)], "attempt": 1, **columns}
+    columns = {"task": TASK, "errors": [error("Older"), error(cls)], "attempt": 1, **columns}
     return make_jobs(queue, count, **{"state": "scheduled", **columns})
 
 
@@ -42,9 +42,9 @@ def test_jobs_of_the_group_are_retried_and_no_others():
     others = [
         *make_failed(queue, cls="KeyError"),
         *make_failed(queue, cls="Older", errors=[error("ValueError"), error("Older")]),
-        *make_failed(queue, name="app.tasks.other"),
+        *make_failed(queue, task="app.tasks.other"),
         *make_failed(queue, ago=2 * HOUR),
-        *make_jobs(queue, 1, state="cancelled", name=TASK, errors=[error()]),
+        *make_jobs(queue, 1, state="cancelled", task=TASK, errors=[error()]),
     ]
 
     done = retry_failed(TASK, "ValueError", timezone.now() - HOUR)
@@ -110,7 +110,7 @@ def test_jobs_that_wait_for_another_attempt_are_cancelled_and_no_others():
     mine = [*make_waiting(queue, 2), *make_waiting(queue, state="ready")]
     others = [
         *make_waiting(queue, cls="KeyError"),
-        *make_waiting(queue, name="app.tasks.other"),
+        *make_waiting(queue, task="app.tasks.other"),
         *make_waiting(queue, errors=None),
     ]
 
@@ -139,7 +139,7 @@ def test_group_is_found_when_names_are_hostile(text):
     stored = text.replace("\x00", "\\x00")
     queue = make_queue()
     name = stored or "?"
-    (job_id,) = make_failed(queue, name=name[:2000], cls=stored)
+    (job_id,) = make_failed(queue, task=name[:2000], cls=stored)
 
     assert len(retry_failed(text[:2000] or "?", text, timezone.now() - HOUR).ids) == 1
     assert state_of(job_id) == "ready"

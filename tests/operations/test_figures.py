@@ -17,7 +17,7 @@ NOW = datetime(2026, 5, 20, 15, 30, tzinfo=UTC)
 def make_figure(at: datetime, minutes: int = 1, **columns: Any) -> Figure:
     values: dict[str, Any] = {
         "queue_id": 1,
-        "name": "task",
+        "task": "task",
         "error": "",
         "started": 1,
         "succeeded": 1,
@@ -75,7 +75,7 @@ def test_kinds_of_rows_stay_apart_when_they_are_merged():
     for queue_id, name, error in ((0, "", ""), (0, "task", ""), (1, "task", ""), (1, "task", "E")):
         for minute in (1, 2):
             at = datetime(2026, 5, 20, 9, minute, tzinfo=UTC)
-            make_figure(at, queue_id=queue_id, name=name, error=error)
+            make_figure(at, queue_id=queue_id, task=name, error=error)
 
     maintain.thin_figures("default", NOW)
 

@@ -176,7 +176,7 @@ def test_cancelled_job_enqueues_what_follows_its_end_alone():
     control.cancel([job.pk])
     run_pending()
 
-    assert [(told.name, told.result["state"]) for told in followers(job)] == [
+    assert [(told.task, told.result["state"]) for told in followers(job)] == [
         ("follow_ups.tell", "cancelled")
     ]
 
@@ -186,7 +186,7 @@ def test_expired_job_enqueues_what_follows_its_end():
 
     assert expire("default") == 1
 
-    assert [told.name for told in followers(job)] == ["follow_ups.tell"]
+    assert [told.task for told in followers(job)] == ["follow_ups.tell"]
 
 
 def test_job_whose_worker_died_enqueues_what_follows_its_end():
@@ -201,7 +201,7 @@ def test_job_whose_worker_died_enqueues_what_follows_its_end():
     rescue_worker("default", 77, DeathReport("it was killed", crashed=True))
 
     assert Job.objects.get(pk=job.pk).state == "error"
-    assert [told.name for told in followers(job)] == ["follow_ups.tell"]
+    assert [told.task for told in followers(job)] == ["follow_ups.tell"]
 
 
 def test_each_end_of_a_job_that_is_retried_is_told():
@@ -469,7 +469,7 @@ def test_downloads_name_what_follows_and_nothing_more():
 
     stored = json.loads(lines)["follow_ups"]
     (queue,) = TenantQueue.objects.filter(tenant="a")
-    assert stored == [{"on": "success", "name": echo.name, "queue_id": queue.pk}]
+    assert stored == [{"on": "success", "task": echo.name, "queue_id": queue.pk}]
     assert "hidden" in json.dumps(Job.objects.get(pk=job.pk).follow_ups)
 
 
@@ -489,7 +489,7 @@ def test_captured_jobs_have_what_was_enqueued_by_ends():
         add.using(on_success=echo.call(RESULT)).delay(1)
         run_pending()
 
-    assert [job.name for job in jobs] == [add.name, echo.name]
+    assert [job.task for job in jobs] == [add.name, echo.name]
 
 
 @pytest.mark.parametrize("first", [add, async_add])

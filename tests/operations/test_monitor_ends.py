@@ -60,8 +60,8 @@ def test_end_is_found_by_the_duty_when_its_release_was_lost() -> None:
         cursor.execute(
             "WITH gone AS (DELETE FROM tenantqueue_job_hot WHERE id <> %s RETURNING *) "
             "INSERT INTO tenantqueue_job_history (id, queue_id, lane, priority, final, state, "
-            "finished_at, name, source_type, source_method, monitor_id) SELECT id, queue_id, lane, "
-            "priority, true, 'success', now(), name, source_type, source_method, monitor_id "
+            "finished_at, task, source_type, source_method, monitor_id) SELECT id, queue_id, lane, "
+            "priority, true, 'success', now(), task, source_type, source_method, monitor_id "
             "FROM gone",
             [monitor.anchor_id],
         )
@@ -213,7 +213,7 @@ def test_failed_details_run_again_when_it_has_ended() -> None:
     assert retry_failed_details(monitor.pk) == 1
 
     assert monitor.progress().status == "running"
-    assert [job.name for job in run_pending()] == ["tests.testapp.tasks.fail"]
+    assert [job.task for job in run_pending()] == ["tests.testapp.tasks.fail"]
     assert monitor.progress().status == "ended"
     assert retry_failed_details(monitor.pk) == 1
 

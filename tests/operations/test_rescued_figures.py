@@ -28,7 +28,7 @@ def worker() -> Iterator[FakeWorker]:
 def counted(queue_id: int, name: str = NOOP, error: str = "") -> dict[str, int]:
     """Return the counts of a key that are not zero."""
     columns = ("started", "succeeded", "failed", "retried", "cancelled")
-    rows = Figure.objects.filter(queue_id=queue_id, name=name, error=error).values(*columns)
+    rows = Figure.objects.filter(queue_id=queue_id, task=name, error=error).values(*columns)
     sums = {column: sum(row[column] for row in rows) for column in columns}
     return {column: count for column, count in sums.items() if count}
 

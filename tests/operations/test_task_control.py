@@ -111,7 +111,7 @@ def test_nothing_is_said_to_resume_when_the_task_was_not_paused() -> None:
 def test_method_is_paused_by_its_name() -> None:
     report = Report.objects.create(title="t")
     job = delayed(report).execute()
-    pause_task(job.name)
+    pause_task(job.task)
 
     run_pending()
 
@@ -184,7 +184,7 @@ def test_monitor_goes_on_with_its_other_details_when_a_task_is_paused() -> None:
 
     ended = run_pending()
 
-    assert Counter(job.name for job in ended) == {add.name: 10}
+    assert Counter(job.task for job in ended) == {add.name: 10}
     progress = monitor.progress()
     assert (progress.status, progress.aside, progress.left) == ("running", 10, 10)
     resume_task(NOOP)
@@ -435,7 +435,7 @@ def test_unknown_name_is_taken_when_it_may_be_unknown() -> None:
 
 
 def test_name_is_known_when_a_job_of_it_has_ended() -> None:
-    make_job(state="success", name="of.old")
+    make_job(state="success", task="of.old")
 
     assert pause_task("of.old").paused
 
@@ -484,6 +484,6 @@ class FakeClaims:
 
 
 def test_task_itself_names_what_is_controlled():
-    assert pause_task(noop).name == noop.name
+    assert pause_task(noop).task == noop.name
     assert resume_task(noop).paused is False
     assert cap_task(noop, 3).num_slots == 3

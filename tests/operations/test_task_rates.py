@@ -150,9 +150,9 @@ def test_backlog_takes_no_slot_and_others_of_its_queue_start(claim) -> None:
     rated()
     queue = make_queue(num_slots=2)
     make_jobs(queue, 50)
-    others = make_jobs(queue, 3, name="other")
+    others = make_jobs(queue, 3, task="other")
 
-    seen = [job.id for _ in range(4) for job in claim() if job.name == "other"]
+    seen = [job.id for _ in range(4) for job in claim() if job.task == "other"]
 
     assert seen == others[:1]  # the other slot runs the one that may start
 
@@ -172,7 +172,7 @@ def test_rate_of_the_queue_gets_the_starts_of_held_jobs_back(claim) -> None:
     queue = make_queue(num_slots=50, max_per_second=NEVER, burst=5)
     make_jobs(queue, 5)
     assert len(claim()) == 1
-    make_jobs(queue, 6, name="other")
+    make_jobs(queue, 6, task="other")
 
     assert len(claim()) == 4
 
@@ -302,7 +302,7 @@ def test_rate_of_the_code_gets_a_control_and_operators_keep_it() -> None:
     assert add_rates("default") == ["tests.slow"]
 
     made = TaskControl.objects.get()
-    assert (made.name, made.max_per_second, made.burst) == ("tests.slow", 5.0, 2)
+    assert (made.task, made.max_per_second, made.burst) == ("tests.slow", 5.0, 2)
     tune_control(made.pk, max_per_second=None)
     assert add_rates("default") == []
     made.refresh_from_db()

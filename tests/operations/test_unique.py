@@ -95,7 +95,7 @@ def test_own_key_counts_for_all_tasks_of_the_tenant() -> None:
     second = echo.using(unique=unique, tenant="acme").delay(1)
     other = noop.using(unique=unique, tenant="zeta").delay()
 
-    assert (second.pk, second.name) == (first.pk, noop.name)
+    assert (second.pk, second.task) == (first.pk, noop.name)
     assert other.pk != first.pk
 
 
@@ -156,7 +156,7 @@ def test_same_unfinished_job_is_returned_within_ten_minutes() -> None:
     assert not job.duplicate
     assert again.duplicate
     assert (again.pk, again.state, again.final) == (job.pk, "ready", False)
-    assert again.name == echo.name  # read when it is asked for
+    assert again.task == echo.name  # read when it is asked for
     assert again.refresh().duplicate
     assert Job.objects.count() == 1
 

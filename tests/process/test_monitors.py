@@ -195,4 +195,4 @@ def test_callback_runs_once_when_workers_die_at_the_end(workers: Workers, gate: 
     assert anchor.state == State.SUCCESS
     runs = Effect.objects.filter(note="done")
     assert list(runs.values_list("job_id", flat=True)) == [monitor.anchor_id]
-    assert Job.objects.filter(name=write_effect.name).count() == 1
+    assert Job.objects.filter(task=write_effect.name).count() == 1

@@ -89,7 +89,7 @@ def test_job_ends_in_error_when_it_killed_its_process_as_often_as_it_may(
 
 def lost(job: Job) -> dict[str, int]:
     """Return what the figures of the job's queue count of deaths of workers."""
-    rows = Figure.objects.filter(queue_id=job.queue_id, name=job.name, error=WORKER_DIED)
+    rows = Figure.objects.filter(queue_id=job.queue_id, task=job.task, error=WORKER_DIED)
     return rows.aggregate(retried=Sum("retried"), failed=Sum("failed"))
 
 

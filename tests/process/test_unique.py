@@ -20,7 +20,7 @@ COUNTED = """
     SELECT
         count(*) FILTER (WHERE state IN ('scheduled', 'held', 'ready')),
         count(*) FILTER (WHERE state IN ('queued', 'running'))
-    FROM tenantqueue_job_hot WHERE name = %s
+    FROM tenantqueue_job_hot WHERE task = %s
 """
 
 

@@ -233,7 +233,7 @@ CASES: dict[str, list[Case]] = {
         Case(
             lambda _: {
                 "queue_ids": "{0,0,1}",
-                "names": '{"",task-1,task-1}',
+                "tasks": '{"",task-1,task-1}',
                 "errors": '{"","",""}',
                 **dict.fromkeys(
                     ("started", "succeeded", "failed", "retried", "cancelled"), "{1,1,1}"
@@ -265,7 +265,7 @@ CASES: dict[str, list[Case]] = {
     "list_failures": [
         Case(failures(), ("tenantqueue_figure_errors",), 6000, settings=ORDERED),
         Case(
-            failures(queues="{1,2,3}", name="task-1"),
+            failures(queues="{1,2,3}", task="task-1"),
             ("tenantqueue_figure_errors",),
             3000,
             settings=ORDERED,
@@ -274,7 +274,7 @@ CASES: dict[str, list[Case]] = {
     "list_failing_queues": [
         Case(
             lambda _: {
-                "names": [f"task-{n}" for n in range(10)],
+                "tasks": [f"task-{n}" for n in range(10)],
                 "errors": ["ValueError"] * 10,
                 "since": datetime.now(UTC) - timedelta(days=7),
                 "listed": 5,
@@ -319,7 +319,7 @@ CASES: dict[str, list[Case]] = {
     "list_jobs_to_retry": [
         Case(
             lambda _: {
-                "name": "tests.testapp.tasks.noop",
+                "task": "tests.testapp.tasks.noop",
                 "error": "ValueError",
                 "before": 2**63 - 1,
                 "most": 1000,
@@ -573,13 +573,13 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "list_task_line": [
-        Case(lambda _: {"name": "task-2", "most": 1000}, TASK_LINE, 4000, settings=ORDERED)
+        Case(lambda _: {"task": "task-2", "most": 1000}, TASK_LINE, 4000, settings=ORDERED)
     ],
     "find_task_lines": both(lambda _: {"most": 1000}, TASK_LINE, 10_000 * SCALE),
     "mark_task_jobs": both(lambda _: {}, SLOTS, SLOT_INDEX + 16_000 * SCALE),
     "open_task_lines": [
         Case(
-            lambda _: {"names": ["task-2", "task-7"], "most": 1000},
+            lambda _: {"tasks": ["task-2", "task-7"], "most": 1000},
             (*TASK_LINE, *HOT_KEY),
             4000,
         )
@@ -643,7 +643,7 @@ CASES: dict[str, list[Case]] = {
                             "queue_id": filled.open_queues[0],
                             "is_async": False,
                             "max_attempts": 5,
-                            "name": "noop",
+                            "task": "noop",
                             "source_type": "task",
                             "source_id": "",
                             "source_method": "noop",
@@ -722,7 +722,7 @@ CASES: dict[str, list[Case]] = {
     "list_jobs_by_id": [
         *(
             Case(listed(*UNFINISHED, **more), HOT_KEY, DEAD_ROWS, settings=ORDERED)
-            for more in ({}, {"name": "unknown"}, {"text": "unknown"}, {"text": TASK})
+            for more in ({}, {"task": "unknown"}, {"text": "unknown"}, {"text": TASK})
         ),
         *(
             Case(listed(**more), ("tenantqueue_history_pkey",), 3000, settings=ORDERED)
@@ -737,7 +737,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "list_jobs_by_state": [
         Case(listed(*ACTIVE), SLOTS, SLOT_INDEX, settings=ORDERED),
-        Case(listed(*ACTIVE, queues=True, name=TASK), SLOTS, SLOT_INDEX, settings=ORDERED),
+        Case(listed(*ACTIVE, queues=True, task=TASK), SLOTS, SLOT_INDEX, settings=ORDERED),
         Case(listed("scheduled"), DUE, 3000, settings=ORDERED),
         Case(listed("error"), FAILED, 3000, settings=ORDERED),
         Case(listed("error", "cancelled", before=OLD), FAILED, 3000, settings=ORDERED),
@@ -754,10 +754,10 @@ CASES: dict[str, list[Case]] = {
             for more in ({}, {"before": OLD}, {"text": "unknown"})
         ),
     ],
-    "list_history_of_name": [
-        Case(listed(name=RARE), ("tenantqueue_history_name",), 3000, settings=ORDERED),
-        Case(listed(name=RARE, before=OLD), ("tenantqueue_history_name",), 3000, settings=ORDERED),
-        Case(listed(name="unknown"), ("tenantqueue_history_name",), 100, settings=ORDERED),
+    "list_history_of_task": [
+        Case(listed(task=RARE), ("tenantqueue_history_task",), 3000, settings=ORDERED),
+        Case(listed(task=RARE, before=OLD), ("tenantqueue_history_task",), 3000, settings=ORDERED),
+        Case(listed(task="unknown"), ("tenantqueue_history_task",), 100, settings=ORDERED),
     ],
     "list_jobs_of_owner": [
         *(

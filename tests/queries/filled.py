@@ -36,14 +36,14 @@ TABLES = (
     "tenantqueue_change, tenantqueue_apitoken, "
     "tenantqueue_idempotencykey"
 )
-COLUMNS = "queue_id, lane, priority, name, source_type, source_method, args"
+COLUMNS = "queue_id, lane, priority, task, source_type, source_method, args"
 NAME = "'tests.testapp.tasks.noop'"
 CALL = f"'task', {NAME}, '{{\"args\": [1]}}'::jsonb"
 VALUES = f"{NAME}, {CALL}"
 ERRORS = """'[{"class": "ValueError"}]'::jsonb"""
 FOLLOW_UPS = (
     """jsonb_build_array(jsonb_build_object('on', 'success', 'queue_id', q.id, 'lane', 240, """
-    """'priority', 240, 'is_async', false, 'max_attempts', 5, 'name', 'noop', 'source_type', """
+    """'priority', 240, 'is_async', false, 'max_attempts', 5, 'task', 'noop', 'source_type', """
     """'task', 'source_id', '', 'source_method', 'noop', 'args', '{}'::jsonb))"""
 )
 """What a tenth of the jobs of OUR_WORKER enqueue when they succeed."""
@@ -186,18 +186,18 @@ GATED = (
         "(SELECT id FROM tenantqueue_tenantqueue WHERE paused LIMIT 1) q"
     ),
     (
-        "INSERT INTO tenantqueue_taskcontrol (name, num_slots, created_at) "
+        "INSERT INTO tenantqueue_taskcontrol (task, num_slots, created_at) "
         f"SELECT 'task-' || n, 3, now() FROM generate_series(1, {GATES}, 2) n"
     ),
     # one with jobs that were claimed before it
     (
-        "INSERT INTO tenantqueue_taskcontrol (name, num_slots, created_at) "
+        "INSERT INTO tenantqueue_taskcontrol (task, num_slots, created_at) "
         f"VALUES ({NAME}, 5, now())"
     ),
     # the tasks of the cases have a rate, too
     (
         "UPDATE tenantqueue_taskcontrol SET max_per_second = 1000, burst = 100 "
-        f"WHERE name IN ('task-7', {NAME})"
+        f"WHERE task IN ('task-7', {NAME})"
     ),
     (
         "INSERT INTO tenantqueue_taskrate (control_id, debt, as_of) SELECT c.id, 1, now() "
@@ -216,7 +216,7 @@ HISTORY = (
     f"FROM generate_series(1, {FINISHED} / {QUEUES}) n, tenantqueue_tenantqueue q"
 )
 FIGURES = tuple(
-    "INSERT INTO tenantqueue_figure (queue_id, at, name, error, minutes, started, succeeded, "
+    "INSERT INTO tenantqueue_figure (queue_id, at, task, error, minutes, started, succeeded, "
     "failed, retried, cancelled, wait_seconds, run_seconds, waits, runs, last_job_id) "
     f"SELECT {queue}, date_bin(interval '{minutes} minutes', now(), 'epoch') "
     f"- n * interval '{minutes} minutes', {name}, {error}, {minutes}, 9, 8, 1, 0, 0, 1.5, 2.5, "
@@ -233,10 +233,10 @@ FIGURES = tuple(
 )
 """Minutes, hours and days of 300 queues and 30 tasks."""
 TOTALS = (
-    "INSERT INTO tenantqueue_figuretotal (name, at, started, succeeded, failed, retried, "
-    "cancelled, wait_micros, run_micros, waits, runs) SELECT name, date_trunc('minute', now()) "
+    "INSERT INTO tenantqueue_figuretotal (task, at, started, succeeded, failed, retried, "
+    "cancelled, wait_micros, run_micros, waits, runs) SELECT task, date_trunc('minute', now()) "
     "- interval '11 minutes', 90, 80, 10, 0, 0, 15, 25, '{0,0,0,50,40}', '{0,0,0,0,0,0,0,0,90}' "
-    "FROM unnest(ARRAY(SELECT '' UNION ALL SELECT 'task-' || m FROM generate_series(1, 20) m)) name"
+    "FROM unnest(ARRAY(SELECT '' UNION ALL SELECT 'task-' || m FROM generate_series(1, 20) m)) task"
 )
 ENDED_DETAILS = (
     f"INSERT INTO tenantqueue_job_history ({COLUMNS}, final, state, finished_at, monitor_id) "
@@ -244,7 +244,7 @@ ENDED_DETAILS = (
     "now() - n * interval '1 second', 1 + n %% 40 FROM generate_series(1, 20000) n"
 )
 OWNED = (
-    "INSERT INTO tenantqueue_job (queue_id, lane, priority, name, source_type, source_id, "
+    "INSERT INTO tenantqueue_job (queue_id, lane, priority, task, source_type, source_id, "
     "source_method, created_by, final, state, finished_at) SELECT 1 + n % 9, 300, 300, "
     f"{NAME}, 'shop.report', n % 400, 'build', n % 400, n % 20 > 0, CASE WHEN n % 20 > 0 THEN "
     "'success' ELSE 'ready' END, CASE WHEN n % 20 > 0 THEN now() END "

@@ -46,7 +46,7 @@ def listed(
         "states": list(chosen),
         "final": FINAL.issuperset(chosen),
         "queues": filled.open_queues[:3] if queues else None,
-        **dict.fromkeys(("name", "text", "source_id", "created_by")),
+        **dict.fromkeys(("task", "text", "source_id", "created_by")),
         "source_types": [],
         **more,
     }
@@ -123,7 +123,7 @@ NEW_JOB: dict[str, Any] = {
     "max_attempts": 5,
     "timeout_seconds": None,
     "hard_timeout_seconds": None,
-    "name": "noop",
+    "task": "noop",
     "source_type": "task",
     "source_id": "",
     "source_method": "noop",
@@ -205,7 +205,7 @@ def unique_jobs(*, made: int = 10, **changes: Any) -> Callable[[Filled], dict[st
 
 def task_release(filled: Filled) -> dict[str, Any]:
     return {
-        "name": "task-7",
+        "task": "task-7",
         "start": filled.open_queues[5],
         "from_lane": -40_000,
         "from_queue": 0,
@@ -220,21 +220,21 @@ def figures(_: Filled) -> dict[str, Any]:
     return {"since": datetime.now(UTC) - timedelta(hours=1), "seconds": 60.0}
 
 
-def failures(queues: str = "{0}", name: str | None = None) -> Callable[[Filled], dict[str, Any]]:
+def failures(queues: str = "{0}", task: str | None = None) -> Callable[[Filled], dict[str, Any]]:
     return lambda _: {
         "since": datetime.now(UTC) - timedelta(days=7),
         "seconds": 10_800.0,
         "groups": 50,
         "most": 20_000,
         "queues": queues,
-        "name": name,
+        "task": task,
         "error": None,
     }
 
 
 def failed_group(error: str = "ValueError") -> Callable[[Filled], dict[str, Any]]:
     return lambda _: {
-        "name": "tests.testapp.tasks.noop",
+        "task": "tests.testapp.tasks.noop",
         "error": error,
         "since": datetime.now(UTC) - timedelta(days=31),
         "before": datetime(9000, 1, 1, tzinfo=UTC),

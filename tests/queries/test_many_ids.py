@@ -113,7 +113,7 @@ def user_limit(slots: int) -> tuple[str, ...]:
 def control(slots: int, *, paused: bool = False) -> tuple[str, ...]:
     return (
         (
-            "INSERT INTO tenantqueue_taskcontrol (name, num_slots, paused, created_at) "
+            "INSERT INTO tenantqueue_taskcontrol (task, num_slots, paused, created_at) "
             f"VALUES ('noop', {slots}, {paused}, now())"
         ),
     )
@@ -129,7 +129,7 @@ WORKERS = (
 )
 EXCLUSIVE_INSIDE = (
     (
-        "INSERT INTO tenantqueue_job_hot (id, queue_id, lane, priority, name, source_type, "
+        "INSERT INTO tenantqueue_job_hot (id, queue_id, lane, priority, task, source_type, "
         f"source_method, state, exclusive_key) SELECT {MANY} + n, 1, 240, 240, 'noop', 'task', "
         f"'noop', 'ready', 't/' || n FROM generate_series(1, {MANY}) n"
     ),
@@ -213,10 +213,10 @@ CASES: dict[str, Many] = {
         READY,
         control(1, paused=True),
     ),
-    "open_task_lines": Many({"names": ["noop"], "most": MANY}, OF_TASK),
+    "open_task_lines": Many({"tasks": ["noop"], "most": MANY}, OF_TASK),
     "release_task": Many(
         {
-            "name": "noop",
+            "task": "noop",
             "start": 0,
             "from_lane": -40_000,
             "from_queue": 0,
@@ -299,7 +299,7 @@ def insert(raw: Raw, many: Many) -> None:
         "lane": "240",
         "priority": "240",
         "max_attempts": "5",
-        "name": "'noop'",
+        "task": "'noop'",
         "source_type": "'task'",
         "source_method": "'noop'",
         **many.jobs,

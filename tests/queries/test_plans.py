@@ -318,7 +318,7 @@ def parent_of(index: str) -> str:
             ("queue_id_id_idx1", "tenantqueue_history_pushed"),
             ("pushed", "tenantqueue_history_pushed"),
             ("queue_id", "tenantqueue_history_queue"),
-            ("name", "tenantqueue_history_name"),
+            ("task", "tenantqueue_history_task"),
             ("state", "tenantqueue_history_failed"),
             ("pkey", "tenantqueue_history_pkey"),
             ("errors", "tenantqueue_history_errors"),

@@ -56,8 +56,8 @@ def test_codes_and_titles_of_all_apps_differ() -> None:
 @pytest.mark.django_db
 def test_paused_task_is_one_condition_of_its_job_and_of_the_fleet() -> None:
     make_worker()
-    TaskControl.objects.create(name="app.task", paused=True)
-    job = make_job(make_queue("acme"), state=State.HELD, held_by="task", name="app.task")
+    TaskControl.objects.create(task="app.task", paused=True)
+    job = make_job(make_queue("acme"), state=State.HELD, held_by="task", task="app.task")
 
     (problem,) = [p for p in problems(Look("default")) if p.code == Code.TASK_PAUSED]
     (cause,) = [c for c in explain("default", job).causes if c.code == Code.TASK_PAUSED]
@@ -75,7 +75,7 @@ def test_problems_come_in_the_order_of_the_registry(install: Callable[[Feature],
 
     install(Late())
     make_queue("acme", "paused", paused=True)
-    make_job(make_queue("acme", "late"), name="app.task")
+    make_job(make_queue("acme", "late"), task="app.task")
 
     found = [problem.code for problem in problems(Look("default"))]
 

@@ -315,7 +315,7 @@ def test_task_is_unknown_to_workers_that_claimed_it() -> None:
     make_worker()
     unknown = [{"class": UNKNOWN_CLASS, "message": "no such task", "attempt": 1}]
     job = make_job(
-        name="tests.gone", state=State.SCHEDULED, run_at=timezone.now() + HOUR, errors=unknown
+        task="tests.gone", state=State.SCHEDULED, run_at=timezone.now() + HOUR, errors=unknown
     )
 
     assert codes(job) == ["unknown_task"]
@@ -479,20 +479,20 @@ def test_task_holds_ready_and_held_jobs(
     columns: dict[str, Any], code: str, make: Callable[..., Job]
 ) -> None:
     make_worker()
-    TaskControl.objects.create(name="tests.capped", **columns)
-    make_job(state=State.RUNNING, name="tests.capped", task_at=timezone.now())
+    TaskControl.objects.create(task="tests.capped", **columns)
+    make_job(state=State.RUNNING, task="tests.capped", task_at=timezone.now())
     gate = {"held_by": "task"} if make is held else {}
 
-    assert codes(make(name="tests.capped", **gate)) == [code]
+    assert codes(make(task="tests.capped", **gate)) == [code]
 
 
 @pytest.mark.parametrize("make", [make_job, held])
 def test_rate_of_the_task_is_spent(make: Callable[..., Job]) -> None:
     make_worker()
-    control = TaskControl.objects.create(name="tests.slow", max_per_second=0.001, num_slots=5)
+    control = TaskControl.objects.create(task="tests.slow", max_per_second=0.001, num_slots=5)
     TaskRate.objects.create(control=control, debt=1.0, as_of=timezone.now())
     gate = {"held_by": "task"} if make is held else {}
-    job = make(name="tests.slow", **gate)
+    job = make(task="tests.slow", **gate)
 
     assert codes(job) == ["task_rate_spent"]
 
@@ -504,18 +504,18 @@ def test_rate_of_the_task_is_spent(make: Callable[..., Job]) -> None:
 
 def test_rate_of_the_task_with_a_start_left_holds_its_line_alone() -> None:
     make_worker()
-    TaskControl.objects.create(name="tests.slow", max_per_second=0.001)
+    TaskControl.objects.create(task="tests.slow", max_per_second=0.001)
 
-    assert codes(make_job(name="tests.slow")) == []
-    one = cause(held(name="tests.slow", held_by="task"), Code.TASK_RATE_SPENT)
+    assert codes(make_job(task="tests.slow")) == []
+    one = cause(held(task="tests.slow", held_by="task"), Code.TASK_RATE_SPENT)
     assert one.sentence == "Its task may start 0.001 jobs in a second, of all tenants."
 
 
 def test_task_with_a_free_slot_is_no_cause() -> None:
     make_worker()
-    TaskControl.objects.create(name="tests.capped", num_slots=1)
+    TaskControl.objects.create(task="tests.capped", num_slots=1)
 
-    assert codes(make_job(name="tests.capped")) == []
+    assert codes(make_job(task="tests.capped")) == []
 
 
 # monitors
@@ -607,14 +607,14 @@ def test_callback_waits_for_the_last_detail() -> None:
 
 
 def test_all_causes_are_listed_worst_first() -> None:
-    TaskControl.objects.create(name="tests.held", paused=True)
+    TaskControl.objects.create(task="tests.held", paused=True)
     make_session(paused=True)
     make_cap(paused=True)
     first = make_job(state=State.RUNNING, session_key="acme/ledger")
     job = make_job(
         make_queue(paused=True, num_slots=0),
         state=State.HELD,
-        name="tests.held",
+        task="tests.held",
         limit_user="acme/ada",
         run_at=timezone.now() + HOUR,
         **IN_SESSION,

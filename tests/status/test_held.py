@@ -25,7 +25,7 @@ KEYS: dict[str, dict[str, Any]] = {
     "session": {"session_key": gate_key("acme", "ledger")},
     "limit_user": {"limit_user": gate_key("acme", "eve")},
     "exclusive": {"exclusive_key": gate_key("acme", "report 7")},
-    "task": {"name": "shop.tasks.report"},
+    "task": {"task": "shop.tasks.report"},
 }
 CAUSES = {
     "monitor": "monitor #7",

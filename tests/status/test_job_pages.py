@@ -59,9 +59,9 @@ def test_pages_show_every_job_once_in_order(
             state=rng.choice(list(State)),
             priority=rng.choice([120, 240, 240, 360]),
             lane=rng.choice([0, 240]),
-            name=rng.choice(["app.a", "app.a", "app.b"]),
+            task=rng.choice(["app.a", "app.a", "app.b"]),
         )
-    rows = list(Job.objects.order_by("-pk").values_list("pk", "state", "queue_id", "name"))
+    rows = list(Job.objects.order_by("-pk").values_list("pk", "state", "queue_id", "task"))
 
     for states in STATES:
         for wanted in (None, (queues[0],), (queues[1], queues[3]), tuple(queues)):
@@ -88,12 +88,12 @@ def test_pages_of_a_text_and_of_an_object_show_every_job_once_in_order(
         make_job(
             rng.choice(queues),
             state=rng.choice(list(State)),
-            name=rng.choice(["app.first", "app.second"]),
+            task=rng.choice(["app.first", "app.second"]),
             source_type="shop.order",
             source_id=rng.choice("12"),
         )
     rows = list(
-        Job.objects.order_by("-pk").values_list("pk", "state", "queue_id", "name", "source_id")
+        Job.objects.order_by("-pk").values_list("pk", "state", "queue_id", "task", "source_id")
     )
 
     for states in STATES:
@@ -181,8 +181,8 @@ def test_walk_finds_all_when_a_page_may_leave_some_out(monkeypatch: pytest.Monke
 def test_walk_looks_further_when_a_page_found_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_pages, "WINDOW", 5)
     queue = make_queue()
-    rare = make_jobs(queue, 1, name="app.rare")
+    rare = make_jobs(queue, 1, task="app.rare")
     make_jobs(queue, 30)
 
-    pages = Asked(JobFilter(name="app.rare")).walk("default", size=7)
+    pages = Asked(JobFilter(task="app.rare")).walk("default", size=7)
     assert [page.ids for page in pages if page.ids] == [tuple(rare)]

@@ -136,7 +136,7 @@ def test_keys_of_a_unique_job_are_masked_with_its_arguments() -> None:
         "context": {"secret": HIDDEN},
         "unique_key": f"acme/{HIDDEN}",
         "exclusive_key": None,
-        "follow_ups": [{"on": "success", "name": "x", "args": {"args": [HIDDEN]}}],
+        "follow_ups": [{"on": "success", "task": "x", "args": {"args": [HIDDEN]}}],
     }
 
     found = masked_columns(columns)
@@ -245,7 +245,7 @@ def test_page_of_an_object_has_no_secret(admin_client: Client, db: None) -> None
 
 @pytest.mark.urls("tests.web.urls")
 def test_status_has_no_result_of_a_task_that_is_secret(client: Client, db: None) -> None:
-    names = {"name": keeps_all_secret.name, "source_method": keeps_all_secret.name}
+    names = {"task": keeps_all_secret.name, "source_method": keeps_all_secret.name}
     secret = make_job(state=State.SUCCESS, result={"token": HIDDEN}, **names)
     public = make_job(state=State.SUCCESS, result={"token": HIDDEN})
 

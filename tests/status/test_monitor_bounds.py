@@ -260,14 +260,14 @@ def exclusive_key() -> Work:
 
 
 def paused_task() -> Work:
-    TaskControl.objects.create(name=NOOP, paused=True)
+    TaskControl.objects.create(task=NOOP, paused=True)
     work = make_work()
     work.add(3, state=State.HELD, held_by="task")
     return work
 
 
 def capped_task() -> Work:
-    TaskControl.objects.create(name=NOOP, num_slots=1)
+    TaskControl.objects.create(task=NOOP, num_slots=1)
     make_job(state=State.RUNNING, task_at=timezone.now())
     work = make_work()
     work.add(3, state=State.HELD, held_by="task")
@@ -275,7 +275,7 @@ def capped_task() -> Work:
 
 
 def task_without_slots() -> Work:
-    TaskControl.objects.create(name=NOOP, num_slots=0)
+    TaskControl.objects.create(task=NOOP, num_slots=0)
     work = make_work()
     work.add(3, state=State.HELD, held_by="task")
     return work

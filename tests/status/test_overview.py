@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 def test_counts_of_all_jobs_are_summed_by_period_when_the_range_is_an_hour():
     now = datetime.now(UTC)
     for minutes, succeeded in ((10, 3), (20, 4), (90, 100)):
-        make_figure(now - timedelta(minutes=minutes), queue_id=ALL, name="", succeeded=succeeded)
+        make_figure(now - timedelta(minutes=minutes), queue_id=ALL, task="", succeeded=succeeded)
 
     overview = read_overview("default", 1)
 
@@ -31,8 +31,8 @@ def test_counts_of_all_jobs_are_summed_by_period_when_the_range_is_an_hour():
 def test_rates_are_those_of_the_last_whole_period():
     now = datetime.now(UTC)
     start = now.replace(second=0, microsecond=0)
-    make_figure(start - timedelta(minutes=1), queue_id=ALL, name="", started=120, succeeded=60)
-    make_figure(start, queue_id=ALL, name="", started=9999, succeeded=9999)
+    make_figure(start - timedelta(minutes=1), queue_id=ALL, task="", started=120, succeeded=60)
+    make_figure(start, queue_id=ALL, task="", started=9999, succeeded=9999)
 
     overview = read_overview("default", 1)
 
@@ -44,8 +44,8 @@ def test_rates_are_those_of_the_last_whole_period():
 
 def test_merged_hours_count_when_the_range_is_a_day():
     hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
-    make_figure(hour - timedelta(hours=5), minutes=60, queue_id=ALL, name="", succeeded=50)
-    make_figure(hour, queue_id=ALL, name="", succeeded=2)
+    make_figure(hour - timedelta(hours=5), minutes=60, queue_id=ALL, task="", succeeded=50)
+    make_figure(hour, queue_id=ALL, task="", succeeded=2)
 
     assert read_overview("default", 24).counts.succeeded == 52
     assert read_overview("default", 168).counts.succeeded == 52
@@ -59,7 +59,7 @@ def test_rows_of_one_kind_are_not_counted_with_those_of_another():
     overview = read_overview("default", 1)
 
     assert overview.counts.succeeded == 5
-    assert [(task.name, task.counts.succeeded) for task in overview.tasks] == [("task", 5)]
+    assert [(task.task, task.counts.succeeded) for task in overview.tasks] == [("task", 5)]
     assert overview.counts.failing == pytest.approx(1 / 6)
 
 
@@ -67,7 +67,7 @@ def test_tasks_that_ran_longest_come_first():
     for name, seconds in (("short", 1.0), ("long", 100.0)):
         add_figures("default", {(ALL, name, ""): Counts(succeeded=4, run_seconds=seconds)})
 
-    assert [task.name for task in read_overview("default", 1).tasks] == ["long", "short"]
+    assert [task.task for task in read_overview("default", 1).tasks] == ["long", "short"]
 
 
 def test_queues_are_listed_by_their_oldest_wait_when_jobs_are_ready():

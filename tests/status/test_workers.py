@@ -112,12 +112,12 @@ def test_running_jobs_are_listed_the_longest_first() -> None:
 
 def test_running_job_is_told_in_full() -> None:
     job = make_job(
-        make_queue("acme", "reports"), state=State.QUEUED, name="send", worker_id=7, attempt=2
+        make_queue("acme", "reports"), state=State.QUEUED, task="send", worker_id=7, attempt=2
     )
 
     (found,) = workers.list_running("default")
 
-    assert (found.id, found.worker_id, found.name) == (job.pk, 7, "send")
+    assert (found.id, found.worker_id, found.task) == (job.pk, 7, "send")
     assert (found.tenant, found.queue, found.state) == ("acme", "reports", "queued")
     assert (found.attempt, found.max_attempts, found.of_worker) == (2, 5, 1)
 
@@ -242,7 +242,7 @@ def test_counting_stops_at_the_limit() -> None:
 
 def test_held_jobs_are_counted_by_what_holds_them() -> None:
     queue = make_queue()
-    keys = ("monitor_id", "session_key", "limit_user", "exclusive_key", "name")
+    keys = ("monitor_id", "session_key", "limit_user", "exclusive_key", "task")
     gates = ("monitor", "session", "limit_user", "exclusive", "task")
     for count, (gate, key) in enumerate(zip(gates, keys, strict=True), 1):
         make_jobs(queue, count, state=State.HELD, held_by=gate, **{key: 7 if count == 1 else "a/7"})
@@ -463,7 +463,7 @@ def test_tasks_that_no_worker_knows_are_a_problem() -> None:
     unknown = [{"class": "ValueError"}, {"class": UNKNOWN_CLASS}]
     for name, jobs in (("tests.gone", 2), ("tests.new", 1)):
         for _ in range(jobs):
-            make_job(name=name, state=State.SCHEDULED, run_at=soon, errors=unknown)
+            make_job(task=name, state=State.SCHEDULED, run_at=soon, errors=unknown)
     make_job(state=State.SCHEDULED, run_at=soon, errors=unknown[::-1])
 
     assert problems() == (
@@ -484,13 +484,13 @@ def test_lines_that_move_no_more_are_a_problem() -> None:
     make_session("serial", "paused", paused=True)
     make_session("serial", "goes", on_wait="skip")
     make_session("limit_user", "ada", paused=True)
-    TaskControl.objects.create(name="tests.paused", paused=True)
+    TaskControl.objects.create(task="tests.paused", paused=True)
     monitors = [make_monitor(paused=True), make_monitor(stop_after_failures=2), make_monitor()]
     for key in ("halted", "paused", "goes"):
         make_job(state=State.HELD, held_by="session", session_key=f"acme/{key}")
     make_job(state=State.HELD, held_by="limit_user", limit_user="acme/ada")
     for name in ("tests.paused", "tests.goes"):
-        make_job(state=State.HELD, held_by="task", name=name)
+        make_job(state=State.HELD, held_by="task", task=name)
     for monitor in monitors:
         make_job(state=State.HELD, held_by="monitor", monitor_id=monitor.pk)
         make_jobs(make_queue(), 2, state=State.ERROR, monitor_id=monitor.pk)
@@ -534,7 +534,7 @@ def test_look_for_stuck_lines_is_bounded() -> None:
 def test_look_for_unknown_tasks_is_bounded() -> None:
     soon = timezone.now() + timedelta(seconds=15)
     for number in range(5):
-        make_job(name=f"task{number}", state=State.SCHEDULED, run_at=soon, errors=[{"class": "x"}])
+        make_job(task=f"task{number}", state=State.SCHEDULED, run_at=soon, errors=[{"class": "x"}])
 
     assert len(queries.list_unknown_tasks("default", most=3, error_class="x")) == 3
 

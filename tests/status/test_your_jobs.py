@@ -167,7 +167,7 @@ def test_page_shows_times_and_statistics_of_each_job(client: Client) -> None:
     make_job(
         state=State.SUCCESS,
         created_by="ada",
-        name="app.build_report",
+        task="app.build_report",
         stats={"rows": 12, "<b>": "<i>"},
         created_at=now - timedelta(seconds=100),
         run_at=now - timedelta(seconds=100),

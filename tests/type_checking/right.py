@@ -187,7 +187,7 @@ class Watched(TaskHooks):
         self.errors[job.id] = error
 
     def failure(self, job: RunningJob) -> None:
-        print(job.name, job.attempt, self.errors.pop(job.id))
+        print(job.task, job.attempt, self.errors.pop(job.id))
 
     def success(self, job: RunningJob, result: Any) -> None:
         print(job.tenant, job.queue, result)

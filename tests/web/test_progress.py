@@ -110,7 +110,7 @@ def test_nothing_is_shown_when_there_is_no_job() -> None:
 
 
 def test_title_is_made_of_the_name_when_none_is_given() -> None:
-    html = render("{% job_progress job %}", job=make_job(name="app.tasks.build_report"))
+    html = render("{% job_progress job %}", job=make_job(task="app.tasks.build_report"))
 
     assert text_of(html, "title") == "Build report"
 
@@ -118,7 +118,7 @@ def test_title_is_made_of_the_name_when_none_is_given() -> None:
 def test_hostile_texts_are_escaped() -> None:
     job = make_job(
         state=State.RUNNING,
-        name=f"app.{HOSTILE}",
+        task=f"app.{HOSTILE}",
         progress_message=HOSTILE,
         progress_done=1,
         progress_total=2,

@@ -36,7 +36,7 @@ def test_state_is_told_without_login_when_a_job_waits(client):
 
     assert response.json() == {
         "id": job.pk,
-        "name": "tests.testapp.tasks.noop",
+        "task": "tests.testapp.tasks.noop",
         "state": "ready",
         "final": False,
         "attempt": 0,

@@ -134,7 +134,7 @@ def _of_task(fleet: Fleet, rule: AlertRule) -> Iterator[Waiting]:
     """Yield where jobs of a rule's task are ready, or were set aside by the task's control."""
     jobs: dict[int, int] = {}
     waits: dict[int, float] = {}
-    rows = [row for row in fleet.ready_tasks(rule.tenant, rule.queue) if row.name == rule.task]
+    rows = [row for row in fleet.ready_tasks(rule.tenant, rule.queue) if row.task == rule.task]
     rows += list_task_line(fleet.using, rule.task, most=COUNTED_JOBS)
     for row in rows:
         jobs[row.queue_id] = jobs.get(row.queue_id, 0) + row.jobs

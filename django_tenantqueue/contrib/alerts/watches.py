@@ -51,7 +51,7 @@ def _failing_tasks(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
     since, queues, share = _since(fleet, rule), _scope(fleet, rule), rule.least / 100
     if queues is None:
         found = [
-            (task.name, task.failures, task.ended)
+            (task.task, task.failures, task.ended)
             for task in list_failing_tasks(
                 fleet.using, since=since, least=FAILING_LEAST, share=share, most=COUNTED_TO
             )
@@ -60,7 +60,7 @@ def _failing_tasks(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
         periods = list_figures_of_queues(
             fleet.using, queues, since=since, seconds=2 * 60.0 * rule.range_minutes
         )
-        found = [(period.name, period.counts.failures, period.counts.ended) for period in periods]
+        found = [(period.task, period.counts.failures, period.counts.ended) for period in periods]
     for name, failures, ended in found:
         is_high = failures >= FAILING_LEAST and failures >= share * ended
         if is_high and _is_watched(rule, name):
@@ -91,12 +91,12 @@ def _failures(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
         groups=COUNTED_TO,
         most=READ,
         queues=(ALL,) if queues is None else queues,
-        name=rule.task or None,
+        task=rule.task or None,
     )
     counts: dict[tuple[str, str], tuple[int, int]] = {}
     for row in rows:
-        failed, newest = counts.get((row.name, row.error), (0, 0))
-        counts[row.name, row.error] = (failed + row.failed, max(newest, row.last_job_id or 0))
+        failed, newest = counts.get((row.task, row.error), (0, 0))
+        counts[row.task, row.error] = (failed + row.failed, max(newest, row.last_job_id or 0))
     least = max(rule.least, 1.0)
     for (name, error), (failed, newest) in counts.items():
         if failed >= least and _is_watched(rule, name):

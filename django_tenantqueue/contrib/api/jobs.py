@@ -170,7 +170,7 @@ def list_jobs(
             raise ApiError(422, f"There can be no name {value!r}.")
     queues = queue_ids(using, tenant=caller.tenant, name=queue)
     states = None if state is None else STATE_GROUPS[state]
-    asked = Asked(JobFilter(states, queues=queues, name=task, before=before))
+    asked = Asked(JobFilter(states, queues=queues, task=task, before=before))
     page = next(asked.walk(using, size=limit))
     rows = Job.objects.using(using).select_related("queue").defer(*shown.HEAVY)
     found = rows.find_many(page.ids)

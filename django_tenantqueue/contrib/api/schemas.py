@@ -199,7 +199,7 @@ class JobSummary(Schema):
     """What lists tell of a job."""
 
     id: int
-    name: str
+    task: str
     queue: str
     state: State
     final: bool

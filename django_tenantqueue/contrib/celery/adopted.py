@@ -117,7 +117,7 @@ def _function_of(target: Any) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         running, celery_task = running_or_none(), current_app.tasks[name]
-        if running is None or running.name != name:
+        if running is None or running.task != name:
             return celery_task(*args, **kwargs)
         return _run(running, celery_task, args, kwargs)
 
@@ -205,7 +205,7 @@ def _tracer_of(task: Any) -> Callable[..., Any]:
 def _job_of(task: Any) -> RunningJob | None:
     """Return the job that runs this task now; None: it runs outside of a job."""
     running = running_or_none()
-    return None if running is None or running.name != task.name else running
+    return None if running is None or running.task != task.name else running
 
 
 def _guarded(task: Any, name: str) -> Callable[..., None]:
@@ -222,7 +222,7 @@ def _guarded(task: Any, name: str) -> Callable[..., None]:
         try:
             handler(*args, **kwargs)
         except Exception:  # noqa: BLE001 - it is logged
-            log_error(running, "%s() of job %s (%s) failed", name, running.id, running.name)
+            log_error(running, "%s() of job %s (%s) failed", name, running.id, running.task)
 
     return call
 

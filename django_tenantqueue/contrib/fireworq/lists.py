@@ -35,7 +35,7 @@ LISTS: dict[str, tuple[Collection[State], str | None]] = {
 }
 """The states of the jobs, and the time by which they are ordered. None: by their ids alone."""
 _COLUMNS = (
-    *("id", "name", "source_method", Cast("args", TextField()), "state", "created_at", "run_at"),
+    *("id", "task", "source_method", Cast("args", TextField()), "state", "created_at", "run_at"),
     *("queued_at", "finished_at", "attempt", "max_attempts"),
 )
 _LAST_ERROR = ("errors__-1__class", "errors__-1__message", "errors__-1__answer")
@@ -51,7 +51,7 @@ class ListedJob:
     """
 
     id: int
-    name: str
+    task: str
     source_method: str
     args: str
     state: str
@@ -215,7 +215,7 @@ def _named(job: ListedJob, call: Mapping[str, Any]) -> dict[str, Any]:
     """Return what unfinished and failed jobs have in common. An empty payload is left out."""
     payload = masked(call.get("payload"))
     rest = {} if payload in (None, "") else {"payload": payload}
-    return {"id": job.id, "category": job.name, "url": str(call.get("url") or ""), **rest}
+    return {"id": job.id, "category": job.task, "url": str(call.get("url") or ""), **rest}
 
 
 def _result(job: ListedJob) -> dict[str, Any]:

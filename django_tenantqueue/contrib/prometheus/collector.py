@@ -147,6 +147,6 @@ def buckets(counts: Sequence[int]) -> list[tuple[str, float]]:
 
 
 def _task(total: Total) -> str:
-    if total.name == OTHER:
+    if total.task == OTHER:
         return repr(OTHER)  # a task of this name: two series of one name would fail the scrape
-    return OTHER if total.name == OTHERS else total.name
+    return OTHER if total.task == OTHERS else total.task

@@ -19,7 +19,7 @@ class FigureTotal(models.Model):
     added, a new task's counter begins at 0. See `contrib/prometheus/sql/add_to_totals.sql`.
     """
 
-    name = models.TextField(_("task"), primary_key=True)
+    task = models.TextField(_("task"), primary_key=True)
     at = models.DateTimeField(_("up to"))
     started = models.BigIntegerField(_("started"))
     succeeded = models.BigIntegerField(_("succeeded"))

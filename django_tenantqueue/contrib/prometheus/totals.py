@@ -27,7 +27,7 @@ NUMBERS = ("started", "succeeded", "failed", "retried", "cancelled", "wait_micro
 class Total:
     """What has happened to the jobs of a task. Times are microseconds."""
 
-    name: str
+    task: str
     started: int
     succeeded: int
     failed: int
@@ -71,7 +71,7 @@ def _without(everything: Total, named: Sequence[Total]) -> Total:
         for name in NUMBERS
     }
     return Total(
-        name=OTHERS,
+        task=OTHERS,
         waits=_less(everything.waits, [one.waits for one in named]),
         runs=_less(everything.runs, [one.runs for one in named]),
         **numbers,

@@ -43,7 +43,7 @@ class EndedJob(NamedTuple):
     id: int
     finished_at: datetime
     queue_id: int
-    name: str
+    task: str
     state: str
     has_arguments: bool
     has_result: bool
@@ -180,7 +180,7 @@ class Pruner:
         old: list[int] = []
         thin: dict[int, list[bool]] = {}
         for job in jobs:
-            limits = rules.limits(self._tenants[job.queue_id], job.name, job.state)
+            limits = rules.limits(self._tenants[job.queue_id], job.task, job.state)
             if not limits:
                 continue
             latest = max(latest, job.finished_at)

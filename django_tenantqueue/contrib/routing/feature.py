@@ -42,9 +42,9 @@ CONDITIONS = (
 class Routing(Feature):
     """See features.py for when each method is called."""
 
-    def choose_queue(self, using: str, tenant: str, name: str) -> str | None:
+    def choose_queue(self, using: str, tenant: str, task: str) -> str | None:
         routes = routes_of(using)
-        return routes.queue_of(tenant, name) if routes else None
+        return routes.queue_of(tenant, task) if routes else None
 
     def commands(self) -> Mapping[str, type[BaseCommand]]:
         from .management.subcommands.routing import ListRoutings, RemoveRouting, SetRouting

@@ -17,14 +17,8 @@ from ...status.job_filters import Asked, Count, count_matching, read_filters
 from ...text import number_of
 from ..subcommand import Subcommand
 
-FILTERS = {
-    "state": "state",
-    "tenant": "tenant",
-    "queue": "queue",
-    "queue_id": "queue_id",
-    "task": "name",
-}
-"""Options and the filters that they set."""
+FILTERS = ("state", "tenant", "queue", "queue_id", "task")
+"""Options that set the filters of the same names."""
 NONE = Count(0, is_exact=True)
 LOOKED = 20
 """Pages of jobs that are looked at for one that matches, before a job does so."""
@@ -61,7 +55,7 @@ class Bulk(Subcommand):
                 f"{using!r}: workers run bulk actions there",
                 returncode=2,
             )
-        filters = {name: options[o] for o, name in FILTERS.items() if options[o] is not None}
+        filters = {name: options[name] for name in FILTERS if options[name] is not None}
         if not filters and not options["all"]:
             raise CommandError("no filter is given: add one, or --all", returncode=2)
         action, values = options["action"], _values(options)

@@ -69,7 +69,7 @@ def _read_job(using: str, job_id: int) -> Answer | None:
     if job is None:
         return None
     found = explain(using, job)
-    title = f"#{found.job_id} {found.name} ({State(found.state).label})"
+    title = f"#{found.job_id} {found.task} ({State(found.state).label})"
     return Answer(title, found.sentence, found.causes, [0] * len(found.causes), asdict(found))
 
 

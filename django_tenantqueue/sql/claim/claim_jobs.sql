@@ -11,7 +11,7 @@ WITH
 ,
 -- include: count_slots
 , closed AS MATERIALIZED (
-    SELECT coalesce(array_agg(c.name::text), '{}') AS names
+    SELECT coalesce(array_agg(c.task::text), '{}') AS names
     FROM tenantqueue_closedtask c
 ), share AS MATERIALIZED (
     SELECT
@@ -99,7 +99,7 @@ WITH
         EXISTS (
             SELECT
             FROM tenantqueue_taskcontrol c
-            WHERE c.name = job.name
+            WHERE c.task = job.task
                 AND (c.paused OR c.num_slots IS NOT NULL OR c.max_per_second IS NOT NULL)
         ) AS is_controlled,
         date_part('epoch', job.queued_at - greatest(job.run_at, job.created_at)) AS waited

@@ -5,13 +5,13 @@ WITH counted AS (
     SELECT
         wanted.pair, newest.queue_id, sum(newest.failures)::bigint AS failures,
         sum(count(*)) OVER (PARTITION BY wanted.pair) AS seen
-    FROM unnest(%(names)s::text[], %(errors)s::text[]) WITH ORDINALITY AS wanted (name, error, pair)
+    FROM unnest(%(tasks)s::text[], %(errors)s::text[]) WITH ORDINALITY AS wanted (task, error, pair)
     CROSS JOIN LATERAL (
         SELECT f.queue_id, f.failed + f.retried AS failures
         FROM tenantqueue_figure f
-        WHERE f.name = wanted.name AND f.error = wanted.error AND f.error <> ''
+        WHERE f.task = wanted.task AND f.error = wanted.error AND f.error <> ''
             AND f.at >= %(since)s::timestamptz
-        ORDER BY f.name DESC, f.error DESC, f.at DESC
+        ORDER BY f.task DESC, f.error DESC, f.at DESC
         LIMIT %(most)s
     ) newest
     GROUP BY wanted.pair, newest.queue_id

@@ -4,7 +4,7 @@
 -- Index: tenantqueue_figure_errors.
 WITH summed AS MATERIALIZED (
     SELECT
-        wanted.id, newest.name, newest.error, date_bin(
+        wanted.id, newest.task, newest.error, date_bin(
             make_interval(secs => %(seconds)s::float8), newest.at, %(since)s::timestamptz
         ) AS period,
         sum(newest.failed)::bigint AS failed, sum(newest.retried)::bigint AS retried,
@@ -12,33 +12,33 @@ WITH summed AS MATERIALIZED (
         max(newest.last_job_id) AS last_job_id, count(*) AS seen
     FROM unnest(%(queues)s::integer[]) AS wanted (id)
     CROSS JOIN LATERAL (
-        SELECT f.at, f.name, f.error, f.failed, f.retried, f.last_job_id
+        SELECT f.at, f.task, f.error, f.failed, f.retried, f.last_job_id
         FROM tenantqueue_figure f
         WHERE f.queue_id = wanted.id AND f.at >= %(since)s::timestamptz AND f.error <> ''
         ORDER BY f.queue_id DESC, f.at DESC
         LIMIT %(most)s
     ) newest
-    GROUP BY wanted.id, newest.name, newest.error, period
+    GROUP BY wanted.id, newest.task, newest.error, period
 ), capped AS (
     SELECT min(s.first_at) AS first_at
     FROM summed s
     GROUP BY s.id
     HAVING sum(s.seen) >= %(most)s
 ), biggest AS MATERIALIZED (
-    SELECT s.name, s.error
+    SELECT s.task, s.error
     FROM summed s
-    WHERE (%(name)s::text IS NULL OR s.name = %(name)s::text)
+    WHERE (%(task)s::text IS NULL OR s.task = %(task)s::text)
         AND (%(error)s::text IS NULL OR s.error = %(error)s::text)
-    GROUP BY s.name, s.error
-    ORDER BY sum(s.failed + s.retried) DESC, s.name, s.error
+    GROUP BY s.task, s.error
+    ORDER BY sum(s.failed + s.retried) DESC, s.task, s.error
     LIMIT %(groups)s
 )
 SELECT
-    read.read_from, found.name, found.error, found.period, found.failed, found.retried,
+    read.read_from, found.task, found.error, found.period, found.failed, found.retried,
     found.first_at, found.last_at, found.last_job_id, found.id
 FROM (SELECT max(capped.first_at) AS read_from FROM capped) read
 LEFT JOIN (
     SELECT s.*
     FROM summed s
-    JOIN biggest ON biggest.name = s.name AND biggest.error = s.error
+    JOIN biggest ON biggest.task = s.task AND biggest.error = s.error
 ) found ON true

@@ -3,6 +3,6 @@ SELECT
     date_bin(make_interval(secs => %(seconds)s::float8), f.at, %(since)s::timestamptz) AS at, '',
 -- include: sum_figures
 FROM tenantqueue_figure f
-WHERE f.queue_id = 0 AND f.at >= %(since)s::timestamptz AND f.name = '' AND f.error = ''
+WHERE f.queue_id = 0 AND f.at >= %(since)s::timestamptz AND f.task = '' AND f.error = ''
 GROUP BY 1
 ORDER BY 1

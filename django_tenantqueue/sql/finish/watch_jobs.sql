@@ -2,7 +2,7 @@
 -- A job that is missing from the answer was lost. Index: primary key.
 SELECT job.id, job.claim_seq, job.cancel_requested_at IS NOT NULL AS cancel,
     q.paused OR EXISTS (
-        SELECT FROM tenantqueue_taskcontrol c WHERE c.name = job.name AND c.paused
+        SELECT FROM tenantqueue_taskcontrol c WHERE c.task = job.task AND c.paused
     ) AS paused
 FROM tenantqueue_job_hot job
 JOIN tenantqueue_tenantqueue q ON q.id = job.queue_id

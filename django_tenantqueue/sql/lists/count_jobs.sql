@@ -37,5 +37,5 @@ FROM (
         ORDER BY j.exclusive_key LIMIT %(most)s::integer)
     UNION ALL
     (SELECT 'task' AS kind FROM tenantqueue_job_hot j WHERE j.held_by = 'task'
-        ORDER BY j.name LIMIT %(most)s::integer)
+        ORDER BY j.task LIMIT %(most)s::integer)
 ) job

@@ -3,7 +3,7 @@
 -- Index: tenantqueue_job_slots, read once whole (it holds running jobs only).
 WITH claim AS (
     SELECT
-        j.id, j.worker_id, j.name, j.queue_id, j.state, j.attempt, j.max_attempts,
+        j.id, j.worker_id, j.task, j.queue_id, j.state, j.attempt, j.max_attempts,
         coalesce(j.started_at, j.queued_at) AS since,
         row_number() OVER (
             PARTITION BY j.worker_id ORDER BY coalesce(j.started_at, j.queued_at), j.id
@@ -14,7 +14,7 @@ WITH claim AS (
         AND (%(worker)s::bigint IS NULL OR j.worker_id = %(worker)s::bigint)
 )
 SELECT
-    claim.id, claim.worker_id, claim.name, coalesce(q.tenant, '') AS tenant,
+    claim.id, claim.worker_id, claim.task, coalesce(q.tenant, '') AS tenant,
     coalesce(q.name, '') AS queue, claim.state, claim.attempt, claim.max_attempts,
     greatest(extract(epoch FROM clock_timestamp() - claim.since), 0)::float8 AS age_seconds,
     claim.of_worker

@@ -3,7 +3,7 @@
 -- Index: tenantqueue_history_errors of each leaf, merged. Its order is asked for.
 SELECT j.id, j.finished_at, j.queue_id
 FROM tenantqueue_job_history j
-WHERE j.state = 'error' AND left(j.name, 300) = %(name)s::text
+WHERE j.state = 'error' AND left(j.task, 300) = %(task)s::text
     AND tenantqueue_error_class(j.errors) = %(error)s::text
     AND j.finished_at >= %(since)s::timestamptz
     -- not redundant: leaves are left out by it

@@ -5,7 +5,7 @@ SELECT j.id, j.queue_id
 FROM tenantqueue_job_hot j
 WHERE j.errors IS NOT NULL AND j.state IN ('scheduled', 'held', 'ready')
     AND j.attempt > 0
-    AND left(j.name, 300) = %(name)s::text
+    AND left(j.task, 300) = %(task)s::text
     AND tenantqueue_error_class(j.errors) = %(error)s::text
     AND j.id < %(before)s::bigint
 ORDER BY j.id DESC

@@ -49,12 +49,12 @@ WHERE EXISTS (
         OFFSET 0
     )
 UNION ALL
-SELECT 'task', '', c.name, 'paused'
+SELECT 'task', '', c.task, 'paused'
 FROM tenantqueue_taskcontrol c
 WHERE c.paused AND EXISTS (
     SELECT
     FROM tenantqueue_job_hot j
-    WHERE j.held_by = 'task' AND j.name = c.name
+    WHERE j.held_by = 'task' AND j.task = c.task
     OFFSET 0
 )
 UNION ALL

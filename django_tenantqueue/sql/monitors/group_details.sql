@@ -21,7 +21,7 @@ FROM (
     )
     UNION ALL
     (
-        SELECT j.id, j.queue_id, j.is_async, 'task', j.name
+        SELECT j.id, j.queue_id, j.is_async, 'task', j.task
         FROM tenantqueue_job_hot j
         WHERE j.held_by = 'task' AND j.monitor_id >= %(monitor_id)s::bigint
             AND j.monitor_id <= %(monitor_id)s::bigint

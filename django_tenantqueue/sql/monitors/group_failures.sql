@@ -5,7 +5,7 @@
 -- backwards, and the rows.
 -- The conditions compare rows: see list_ended_details.sql.
 WITH failed AS MATERIALIZED (
-    SELECT j.id, j.name, j.errors -> -1 ->> 'class' AS error, j.finished_at
+    SELECT j.id, j.task, j.errors -> -1 ->> 'class' AS error, j.finished_at
     FROM tenantqueue_job_history j
     WHERE j.monitor_id >= %(monitor_id)s::bigint
         AND (j.monitor_id, j.state) >= (%(monitor_id)s::bigint, 'error')
@@ -14,7 +14,7 @@ WITH failed AS MATERIALIZED (
     LIMIT %(most)s::integer
 ), kind AS (
     SELECT
-        f.name, f.error, count(*) AS details, max(f.finished_at) AS last_at,
+        f.task, f.error, count(*) AS details, max(f.finished_at) AS last_at,
         (array_agg(f.id ORDER BY f.finished_at DESC, f.id DESC))[1] AS example_id,
         sum(count(*)) OVER () AS looked_at
     FROM failed f
@@ -23,12 +23,12 @@ WITH failed AS MATERIALIZED (
         FROM tenantqueue_concurrentjobmonitor m
         WHERE m.id = %(monitor_id)s::bigint
     )
-    GROUP BY f.name, f.error
+    GROUP BY f.task, f.error
     ORDER BY details DESC, last_at DESC
     LIMIT %(groups)s::integer
 )
 SELECT
-    kind.name, coalesce(kind.error, ''), kind.details, kind.last_at, kind.example_id,
+    kind.task, coalesce(kind.error, ''), kind.details, kind.last_at, kind.example_id,
     left(coalesce(example.message, ''), 500), kind.looked_at
 FROM kind
 LEFT JOIN LATERAL (

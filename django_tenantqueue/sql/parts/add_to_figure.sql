@@ -1,5 +1,5 @@
 -- A row of figures that exists already gets the sums.
-ON CONFLICT (queue_id, at, name, error, minutes) DO UPDATE
+ON CONFLICT (queue_id, at, task, error, minutes) DO UPDATE
 SET started = figure.started + excluded.started,
     succeeded = figure.succeeded + excluded.succeeded,
     failed = figure.failed + excluded.failed,

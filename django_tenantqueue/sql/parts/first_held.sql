@@ -7,7 +7,7 @@ CROSS JOIN LATERAL (
             WHEN 'session' THEN j.session_key
             WHEN 'limit_user' THEN j.limit_user
             WHEN 'exclusive' THEN j.exclusive_key
-            ELSE j.name
+            ELSE j.task
         END AS key,
         greatest(
             0, extract(epoch FROM clock_timestamp() - greatest(j.created_at, j.run_at))

@@ -20,7 +20,7 @@ LEFT JOIN LATERAL (
     WHERE candidate.id < %(before)s AND candidate.id >= seen.floor AND candidate.fits
         AND candidate.state = ANY (%(states)s::text[])
         AND (%(queues)s::integer[] IS NULL OR candidate.queue_id = ANY (%(queues)s::integer[]))
-        AND (%(name)s::text IS NULL OR candidate.name = %(name)s::text)
+        AND (%(task)s::text IS NULL OR candidate.task = %(task)s::text)
     ORDER BY candidate.id DESC
     LIMIT %(page)s
 ) found ON true

@@ -9,8 +9,8 @@ CROSS JOIN LATERAL (
     FROM (
         SELECT
         FROM tenantqueue_job_hot j
-        WHERE j.name = c.name AND j.task_at IS NOT NULL AND j.state IN ('queued', 'running')
-        ORDER BY j.name, j.queue_id
+        WHERE j.task = c.task AND j.task_at IS NOT NULL AND j.state IN ('queued', 'running')
+        ORDER BY j.task, j.queue_id
         LIMIT %(most)s::integer
     ) one
 ) inside
@@ -19,8 +19,8 @@ CROSS JOIN LATERAL (
     FROM (
         SELECT
         FROM tenantqueue_job_hot j
-        WHERE j.held_by = 'task' AND j.name = c.name
-        ORDER BY j.name, j.lane
+        WHERE j.held_by = 'task' AND j.task = c.task
+        ORDER BY j.task, j.lane
         LIMIT %(most)s::integer
     ) one
 ) line

@@ -4,7 +4,7 @@
 -- `until` is where the reading ended.
 -- Locks: none. Index: tenantqueue_job_ready.
 WITH closed AS MATERIALIZED (
-    SELECT coalesce(array_agg(c.name::text), '{}') AS names
+    SELECT coalesce(array_agg(c.task::text), '{}') AS names
     FROM tenantqueue_closedtask c
 )
 SELECT
@@ -24,7 +24,7 @@ CROSS JOIN LATERAL (
     FROM (
         SELECT
             j.priority::bigint, j.id,
-            j.name = ANY ((SELECT closed.names FROM closed)::text[]) AS is_closed
+            j.task = ANY ((SELECT closed.names FROM closed)::text[]) AS is_closed
         FROM tenantqueue_job_hot j
         WHERE j.state = 'ready' AND j.lane = pair.lane AND j.queue_id = pair.queue_id
         ORDER BY j.lane, j.queue_id, j.priority, j.id
@@ -47,7 +47,7 @@ LEFT JOIN LATERAL (
         AND (j.priority, j.id) >= (pair.start_priority, pair.start_id)
         AND (j.priority, j.id)
             <= (coalesce(until.priority, 32767), coalesce(until.id, 9223372036854775807))
-        AND j.name <> ALL ((SELECT closed.names FROM closed)::text[])
+        AND j.task <> ALL ((SELECT closed.names FROM closed)::text[])
     ORDER BY j.lane, j.queue_id, j.priority, j.id
     LIMIT 1
 ) ahead ON true

@@ -2,30 +2,30 @@
 -- Locks: none. Index: tenantqueue_job_task_line.
 WITH RECURSIVE step AS (
     (
-        SELECT j.name, 1 AS nth
+        SELECT j.task, 1 AS nth
         FROM tenantqueue_job_hot j
         WHERE j.held_by = 'task'
-        ORDER BY j.name
+        ORDER BY j.task
         LIMIT 1
     )
     UNION ALL
-    SELECT next.name, step.nth + 1
+    SELECT next.task, step.nth + 1
     FROM step
     CROSS JOIN LATERAL (
-        SELECT j.name
+        SELECT j.task
         FROM tenantqueue_job_hot j
-        WHERE j.held_by = 'task' AND j.name > step.name
-        ORDER BY j.name
+        WHERE j.held_by = 'task' AND j.task > step.task
+        ORDER BY j.task
         LIMIT 1
     ) next
     WHERE step.nth < %(most)s::integer
 )
-SELECT step.name, coalesce(c.num_slots, c.max_per_second) IS NOT NULL AS is_limited
+SELECT step.task, coalesce(c.num_slots, c.max_per_second) IS NOT NULL AS is_limited
 FROM step
 LEFT JOIN LATERAL (
     SELECT c.num_slots, c.max_per_second, c.paused
     FROM tenantqueue_taskcontrol c
-    WHERE c.name = step.name
+    WHERE c.task = step.task
     OFFSET 0
 ) c ON true
 WHERE c.paused IS NOT TRUE

@@ -4,16 +4,16 @@
 WITH RECURSIVE
 -- include: ready_lanes
 SELECT
-    given.id, job.name, count(*)::integer AS jobs,
+    given.id, job.task, count(*)::integer AS jobs,
     max(
         greatest(0, extract(epoch FROM clock_timestamp() - greatest(job.created_at, job.run_at)))
     )::float8 AS wait_seconds
 FROM unnest(%(ids)s::integer[]) AS given (id)
 CROSS JOIN LATERAL (
-    SELECT one.name, one.created_at, one.run_at
+    SELECT one.task, one.created_at, one.run_at
     FROM level
     CROSS JOIN LATERAL (
-        SELECT j.name, j.created_at, j.run_at
+        SELECT j.task, j.created_at, j.run_at
         FROM tenantqueue_job_hot j
         WHERE j.state = 'ready' AND j.lane = level.lane AND j.queue_id = given.id
         ORDER BY j.lane, j.queue_id, j.priority, j.id
@@ -21,4 +21,4 @@ CROSS JOIN LATERAL (
     ) one
     LIMIT %(most)s::integer
 ) job
-GROUP BY given.id, job.name
+GROUP BY given.id, job.task

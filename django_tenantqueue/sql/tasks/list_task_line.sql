@@ -9,8 +9,8 @@ SELECT
 FROM (
     SELECT j.queue_id, j.created_at, j.run_at
     FROM tenantqueue_job_hot j
-    WHERE j.held_by = 'task' AND j.name = %(name)s::text
-    ORDER BY j.name, j.lane, j.queue_id, j.priority, j.id
+    WHERE j.held_by = 'task' AND j.task = %(task)s::text
+    ORDER BY j.task, j.lane, j.queue_id, j.priority, j.id
     LIMIT %(most)s::integer
 ) job
 GROUP BY job.queue_id

@@ -2,7 +2,7 @@
 -- Locks: the jobs, SKIP LOCKED. The next sweep counts a job that is left out.
 -- Index: tenantqueue_job_slots, read once whole when any task has a cap.
 WITH capped AS MATERIALIZED (
-    SELECT array_agg(c.name::text) AS names
+    SELECT array_agg(c.task::text) AS names
     FROM tenantqueue_taskcontrol c
     WHERE c.num_slots IS NOT NULL
 ), uncounted AS MATERIALIZED (
@@ -10,7 +10,7 @@ WITH capped AS MATERIALIZED (
     FROM tenantqueue_job_hot j
     WHERE (SELECT capped.names FROM capped) IS NOT NULL
         AND j.state IN ('queued', 'running') AND j.task_at IS NULL
-        AND j.name = ANY ((SELECT capped.names FROM capped)::text[])
+        AND j.task = ANY ((SELECT capped.names FROM capped)::text[])
     FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE tenantqueue_job_hot AS job

@@ -24,10 +24,10 @@ WITH RECURSIVE control AS MATERIALIZED (
                     AND j.task_at > clock_timestamp() - interval '1 second'
             ) AS released
         FROM tenantqueue_job_hot j
-        WHERE j.name = %(name)s::text AND j.task_at IS NOT NULL
+        WHERE j.task = %(task)s::text AND j.task_at IS NOT NULL
             AND j.state IN ('ready', 'queued', 'running')
     ) inside
-    WHERE c.name = %(name)s::text AND NOT c.paused
+    WHERE c.task = %(task)s::text AND NOT c.paused
         AND (c.num_slots IS NOT NULL OR c.max_per_second IS NOT NULL)
 ), walk AS (
     SELECT
@@ -44,12 +44,12 @@ WITH RECURSIVE control AS MATERIALIZED (
             (
                 SELECT 1 AS choice, j.lane::integer AS lane, j.queue_id, walk.wrapped
                 FROM tenantqueue_job_hot j
-                WHERE j.held_by = 'task' AND j.name = %(name)s::text AND j.lane = walk.lane
+                WHERE j.held_by = 'task' AND j.task = %(task)s::text AND j.lane = walk.lane
                     AND j.queue_id > walk.queue_id
                     -- a bound of the index: see lock_queues.sql
                     AND j.queue_id
                         <= CASE WHEN walk.wrapped THEN %(start)s::integer ELSE 2147483647 END
-                ORDER BY j.name, j.lane, j.queue_id
+                ORDER BY j.task, j.lane, j.queue_id
                 LIMIT 1
             )
             UNION ALL
@@ -59,8 +59,8 @@ WITH RECURSIVE control AS MATERIALIZED (
             (
                 SELECT 3, j.lane::integer, %(start)s::integer, false
                 FROM tenantqueue_job_hot j
-                WHERE j.held_by = 'task' AND j.name = %(name)s::text AND j.lane > walk.lane
-                ORDER BY j.name, j.lane
+                WHERE j.held_by = 'task' AND j.task = %(task)s::text AND j.lane > walk.lane
+                ORDER BY j.task, j.lane
                 LIMIT 1
             )
         ) option
@@ -76,7 +76,7 @@ WITH RECURSIVE control AS MATERIALIZED (
                 WHERE next.choice = 1 AND q.id = next.queue_id AND NOT q.paused AND NOT EXISTS (
                     SELECT
                     FROM tenantqueue_job_hot j
-                    WHERE j.name = %(name)s::text AND j.queue_id = next.queue_id
+                    WHERE j.task = %(task)s::text AND j.queue_id = next.queue_id
                         AND j.task_at IS NOT NULL AND j.state = 'ready'
                         AND j.task_at <= clock_timestamp() - interval '1 second'
                 )
@@ -93,9 +93,9 @@ WITH RECURSIVE control AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT j.id, j.priority
         FROM tenantqueue_job_hot j
-        WHERE j.held_by = 'task' AND j.name = %(name)s::text AND j.lane = walk.lane
+        WHERE j.held_by = 'task' AND j.task = %(task)s::text AND j.lane = walk.lane
             AND j.queue_id = walk.queue_id
-        ORDER BY j.name, j.lane, j.queue_id, j.priority, j.id
+        ORDER BY j.task, j.lane, j.queue_id, j.priority, j.id
         LIMIT least(walk.depth, (SELECT room FROM control))
     ) job
     WHERE walk.depth > 0

@@ -6,7 +6,7 @@
 -- tenantqueue_job_limit_user_line, tenantqueue_job_exclusive_line, tenantqueue_job_ready, the
 -- primary key.
 WITH closed AS MATERIALIZED (
-    SELECT coalesce(array_agg(c.name::text), '{}') AS names
+    SELECT coalesce(array_agg(c.task::text), '{}') AS names
     FROM tenantqueue_closedtask c
 ), met AS MATERIALIZED (
     SELECT job.id
@@ -14,7 +14,7 @@ WITH closed AS MATERIALIZED (
         AS given (key, lane, queue_id)
     CROSS JOIN LATERAL (
         (
-            SELECT j.id, j.name
+            SELECT j.id, j.task
             FROM tenantqueue_job_hot j
             WHERE %(kind)s::text = 'ready' AND j.state = 'ready' AND j.lane = given.lane
                 AND j.queue_id = given.queue_id
@@ -23,7 +23,7 @@ WITH closed AS MATERIALIZED (
         )
         UNION ALL
         (
-            SELECT j.id, j.name
+            SELECT j.id, j.task
             FROM tenantqueue_job_hot j
             -- not "=": see release_monitors.sql
             WHERE %(kind)s::text = 'monitor' AND j.held_by = 'monitor'
@@ -34,7 +34,7 @@ WITH closed AS MATERIALIZED (
         )
         UNION ALL
         (
-            SELECT j.id, j.name
+            SELECT j.id, j.task
             FROM tenantqueue_job_hot j
             WHERE %(kind)s::text = 'limit_user' AND j.held_by = 'limit_user'
                 AND j.limit_user = given.key
@@ -43,7 +43,7 @@ WITH closed AS MATERIALIZED (
         )
         UNION ALL
         (
-            SELECT j.id, j.name
+            SELECT j.id, j.task
             FROM tenantqueue_job_hot j
             WHERE %(kind)s::text = 'exclusive' AND j.held_by = 'exclusive'
                 AND j.exclusive_key = given.key
@@ -51,7 +51,7 @@ WITH closed AS MATERIALIZED (
             LIMIT %(most)s::integer
         )
     ) job
-    WHERE job.name = ANY ((SELECT closed.names FROM closed)::text[])
+    WHERE job.task = ANY ((SELECT closed.names FROM closed)::text[])
 ), locked AS MATERIALIZED (
     SELECT job.id
     FROM met
@@ -68,5 +68,5 @@ SET state = 'held', held_by = 'task', task_at = NULL
 -- not a join: planned for few rows, it would read all of them for each
 WHERE job.id = ANY (ARRAY(SELECT locked.id FROM locked))
 RETURNING jsonb_build_array(
-    job.monitor_id::text, NULL, job.limit_user, job.exclusive_key, false, NULL, job.name
+    job.monitor_id::text, NULL, job.limit_user, job.exclusive_key, false, NULL, job.task
 )::text AS gates

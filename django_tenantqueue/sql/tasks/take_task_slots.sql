@@ -13,31 +13,31 @@ WITH given AS MATERIALIZED (
     SELECT job.*, given.nth
     FROM given
     CROSS JOIN LATERAL (
-        SELECT j.id, j.name, j.lane, j.queue_id, j.priority
+        SELECT j.id, j.task, j.lane, j.queue_id, j.priority
         FROM tenantqueue_job_hot j
         WHERE j.id = given.id AND j.claim_seq = given.claim_seq AND j.worker_id = %(worker)s::bigint
         FOR NO KEY UPDATE SKIP LOCKED
     ) job
 ), rate AS MATERIALIZED (
     SELECT s.*
-    FROM (SELECT DISTINCT met.name FROM met) task
+    FROM (SELECT DISTINCT met.task FROM met) one
     CROSS JOIN LATERAL (
         SELECT s.*
         FROM tenantqueue_taskstart s
-        WHERE s.name = task.name
+        WHERE s.task = one.task
         OFFSET 0
     ) s
 ), target AS MATERIALIZED (
     SELECT
-        job.id, job.name, job.is_behind,
-        row_number() OVER (PARTITION BY job.name, job.is_behind ORDER BY job.nth) AS nth_of_task
+        job.id, job.task, job.is_behind,
+        row_number() OVER (PARTITION BY job.task, job.is_behind ORDER BY job.nth) AS nth_of_task
     FROM (
         SELECT
-            met.id, met.name, met.nth,
-            met.name = ANY (ARRAY(SELECT rate.name FROM rate)) AND EXISTS (
+            met.id, met.task, met.nth,
+            met.task = ANY (ARRAY(SELECT rate.task FROM rate)) AND EXISTS (
                 SELECT
                 FROM tenantqueue_job_hot j
-                WHERE j.held_by = 'task' AND j.name = met.name AND j.lane = met.lane
+                WHERE j.held_by = 'task' AND j.task = met.task AND j.lane = met.lane
                     AND j.queue_id = met.queue_id AND (j.priority, j.id) < (met.priority, met.id)
                 OFFSET 0
             ) AS is_behind
@@ -46,26 +46,26 @@ WITH given AS MATERIALIZED (
     ) job
 ), control AS MATERIALIZED (
     SELECT
-        task.name, c.name IS NULL AS is_open,
+        one.task, c.task IS NULL AS is_open,
         CASE
             WHEN NOT %(locked)s::boolean OR c.paused THEN 0
             ELSE least(
                 CASE WHEN c.num_slots IS NOT NULL THEN c.num_slots - (
                     SELECT count(*)
                     FROM tenantqueue_job_hot j
-                    WHERE j.name = task.name AND j.task_at IS NOT NULL
+                    WHERE j.task = one.task AND j.task_at IS NOT NULL
                         AND j.state IN ('queued', 'running')
                         -- a sweep may have counted one of these before: see mark_task_jobs.sql
                         AND j.id <> ALL (ARRAY(SELECT met.id FROM met))
                 ) END,
-                (SELECT floor(rate.starts)::integer FROM rate WHERE rate.name = task.name)
+                (SELECT floor(rate.starts)::integer FROM rate WHERE rate.task = one.task)
             )
         END AS room
-    FROM (SELECT DISTINCT met.name FROM met) task
+    FROM (SELECT DISTINCT met.task FROM met) one
     LEFT JOIN LATERAL (
-        SELECT c.name, c.paused, c.num_slots
+        SELECT c.task, c.paused, c.num_slots
         FROM tenantqueue_taskcontrol c
-        WHERE c.name = task.name
+        WHERE c.task = one.task
             AND (c.paused OR c.num_slots IS NOT NULL OR c.max_per_second IS NOT NULL)
         OFFSET 0
     ) c ON true
@@ -77,9 +77,9 @@ WITH given AS MATERIALIZED (
         -- no join: the planner would expect one row, and read all jobs for each one
         SELECT
             target.id, target.nth_of_task, target.is_behind,
-            (SELECT control.is_open FROM control WHERE control.name = target.name) AS is_open,
-            (SELECT control.room FROM control WHERE control.name = target.name) AS room,
-            (SELECT rate.as_of FROM rate WHERE rate.name = target.name) AS as_of
+            (SELECT control.is_open FROM control WHERE control.task = target.task) AS is_open,
+            (SELECT control.room FROM control WHERE control.task = target.task) AS room,
+            (SELECT rate.as_of FROM rate WHERE rate.task = target.task) AS as_of
         FROM target
         OFFSET 0
     ) judged
@@ -110,7 +110,7 @@ WITH given AS MATERIALIZED (
     -- by arrays: see finish_jobs.sql
     WHERE job.id = ANY ((SELECT verdicts.ids FROM verdicts)::bigint[])
     RETURNING
-        job.id, job.name, job.queue_id, job.held_by IS NULL AS is_granted,
+        job.id, job.task, job.queue_id, job.held_by IS NULL AS is_granted,
         job.held_by IS NULL AND job.task_at IS NULL AS is_open
 ), returned AS (
     UPDATE tenantqueue_queuerate AS rate
@@ -128,7 +128,7 @@ WITH given AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT count(*) FILTER (WHERE settled.is_granted) AS jobs
         FROM settled
-        WHERE settled.name = rate.name
+        WHERE settled.task = rate.task
     ) granted
 ), spent AS (
     INSERT INTO tenantqueue_taskrate AS stored (control_id, debt, as_of)
@@ -142,6 +142,6 @@ SELECT
     (
         SELECT greatest(0, (start.batch - start.starts + start.jobs) / start.max_per_second)
         FROM start
-        WHERE start.name = settled.name
+        WHERE start.task = settled.task
     )::float8 AS due_seconds
 FROM settled

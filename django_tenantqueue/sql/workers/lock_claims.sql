@@ -6,7 +6,7 @@ SELECT
     j.id, j.state = 'running' AS running, j.attempt, j.max_attempts, j.crashes,
     j.cancel_requested_at IS NOT NULL AS cancel,
 -- include: gates_text
-    , j.queue_id, j.name
+    , j.queue_id, j.task
 FROM tenantqueue_job_hot j
 WHERE j.state IN ('queued', 'running') AND j.worker_id = %(worker)s::bigint
 ORDER BY j.id

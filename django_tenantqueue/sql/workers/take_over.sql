@@ -14,7 +14,7 @@ WHERE job.id = ANY (%(ids)s::bigint[])
     AND EXISTS (SELECT FROM tenantqueue_worker w WHERE w.id = %(worker)s::bigint)
     AND queue.id = job.queue_id AND NOT queue.paused
     AND NOT EXISTS (
-        SELECT FROM tenantqueue_taskcontrol c WHERE c.name = job.name AND c.paused
+        SELECT FROM tenantqueue_taskcontrol c WHERE c.task = job.task AND c.paused
     )
 RETURNING
 -- include: claimed_columns

@@ -150,7 +150,7 @@ def unknown_tasks(look: Look) -> Values:
     """Workers do not know the tasks of jobs."""
     if look.unknown:
         jobs = sum(task.jobs for task in look.unknown)
-        listed = [task.name for task in look.unknown]
+        listed = [task.task for task in look.unknown]
         yield {"count": jobs, "jobs": f"{jobs:,}", "names": listed}
 
 
@@ -158,13 +158,13 @@ def failing(look: Look) -> Values:
     """Tasks fail."""
     for task in look.failing:
         failed, ended = f"{task.failures:,}", f"{task.ended:,}"
-        yield {"failed": failed, "ended": ended, "task": task.name}
+        yield {"failed": failed, "ended": ended, "task": task.task}
 
 
 def at_their_rates(look: Look) -> Values:
     """Tasks have more jobs than their rates let start within LATE_SECONDS, the longest waits."""
     controls = TaskControl.objects.using(look.using)
-    limited = controls.filter(max_per_second__isnull=False, paused=False).order_by("name")
+    limited = controls.filter(max_per_second__isnull=False, paused=False).order_by("task")
     found = {control.pk: control for control in limited[:LISTED]}
     if not found:
         return
@@ -176,7 +176,7 @@ def at_their_rates(look: Look) -> Values:
     for _seconds, load in sorted(late, key=lambda wait: -wait[0])[:NAMED]:
         control = found[load.control_id]
         rate, jobs = f"{control.max_per_second:g}", counted_text(load.line, COUNTED_TO)
-        yield {"task": control.name, "rate": rate, "jobs": jobs}
+        yield {"task": control.task, "rate": rate, "jobs": jobs}
 
 
 # jobs that wait

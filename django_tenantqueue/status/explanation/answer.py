@@ -81,7 +81,7 @@ class Explanation:
     """What a job does, and each cause that keeps it from running, worst first."""
 
     job_id: int
-    name: str
+    task: str
     state: str
     sentence: str
     causes: Sequence[Cause]

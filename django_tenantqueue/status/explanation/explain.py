@@ -50,7 +50,7 @@ def _explain(using: str, job: Job) -> Explanation:
     else:
         causes = sorted_causes(list(_wait_causes(using, job, queue, now)))
         sentence = _waits(job, causes)
-    return Explanation(job.pk, job.name, job.state, sentence, causes, now)
+    return Explanation(job.pk, job.task, job.state, sentence, causes, now)
 
 
 def _ended(job: Job) -> str:
@@ -137,7 +137,7 @@ def _waits(job: Job, causes: list[Cause]) -> str:
 def _wait_causes(using: str, job: Job, queue: TenantQueue | None, now: datetime) -> Iterator[Cause]:
     ready = job.state == State.READY
     if (job.last_error or {}).get("class") == UNKNOWN_CLASS:
-        yield cause_of(Code.UNKNOWN_TASK, {"task": job.name})
+        yield cause_of(Code.UNKNOWN_TASK, {"task": job.task})
     elif not ready:
         yield from _time_causes(job, now)
     if queue is None:

@@ -105,7 +105,7 @@ def exclusive_causes(using: str, job: Job) -> Iterator[Cause]:
 
 def task_causes(using: str, job: Job, *, busy: bool) -> Iterator[Cause]:
     """Yield why the control of its task starts no job."""
-    control = TaskControl.objects.using(using).filter(name=job.name).first()
+    control = TaskControl.objects.using(using).filter(task=job.task).first()
     if control is None:
         return
     target = target_of(control)
@@ -115,7 +115,7 @@ def task_causes(using: str, job: Job, *, busy: bool) -> Iterator[Cause]:
         yield set_cause(Code.TASK_WITHOUT_SLOTS, control, "num_slots")
     elif busy and not control.paused and control.num_slots and _is_full(using, control):
         yield cause_of(Code.TASK_FULL, {"slots": control.num_slots}, target)
-    seconds = seconds_to_start(using, job.name) if busy and not control.paused else None
+    seconds = seconds_to_start(using, job.task) if busy and not control.paused else None
     # in the line it waits for those before it, even at a moment in which a start is due
     if seconds or (seconds is not None and job.held_by == TASK):
         told = (

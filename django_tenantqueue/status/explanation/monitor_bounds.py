@@ -192,7 +192,7 @@ def _outside(
     for group in parts["limit_user"][:1]:
         yield from _bounds(group, user_causes(using, group.gate or "", busy=True))
     for group in parts["task"][:1]:
-        job = Job(name=group.gate or "", held_by=TASK)
+        job = Job(task=group.gate or "", held_by=TASK)
         yield from _bounds(group, task_causes(using, job, busy=True))
     yield from _backoff(retrying)
     if not ready and retrying and (job := jobs.get(retrying[0].first_id)):

@@ -152,7 +152,7 @@ class ClaimedJobs:
         logger.warning(
             "job %s (%s) is interrupted: %s",
             running.id,
-            running.name,
+            running.task,
             error.__name__,
             extra=about(running),
         )

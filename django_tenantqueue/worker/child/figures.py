@@ -30,7 +30,7 @@ class Figures:
         if not running._counted and running._started is not None:
             running._counted = True
             job = running._claimed
-            self._counts[job.queue_id, job.name[:LONGEST], ""].started += 1
+            self._counts[job.queue_id, job.task[:LONGEST], ""].started += 1
 
     def ended(self, running: RunningJob, outcome: Outcome) -> None:
         """Count the end of a run, and its start; neither of a job that expired or is given back."""
@@ -38,7 +38,7 @@ class Figures:
         if outcome.give_back is None and not has_expired:
             self.started(running)
         claimed = running._claimed
-        name = claimed.name[:LONGEST]
+        name = claimed.task[:LONGEST]
         counts = self._counts[claimed.queue_id, name, ""]
         if outcome.finished is not None:
             state = outcome.finished.state

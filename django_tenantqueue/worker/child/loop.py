@@ -187,7 +187,7 @@ class ClaimLoop:
                 logger.warning(
                     "job %s (%s): the claim was lost",
                     claimed.id,
-                    claimed.name,
+                    claimed.task,
                     extra=about(running),
                 )
 

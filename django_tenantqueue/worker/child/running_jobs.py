@@ -127,7 +127,7 @@ class RunningJobs:
                 logger.warning(
                     "job %s (%s): the claim was lost",
                     running.id,
-                    running.name,
+                    running.task,
                     extra=about(running),
                 )
                 running.lost = True

@@ -43,7 +43,7 @@ def look(now: datetime | None = None) -> None:
 
 def told() -> list[tuple[list[tuple[str, str]], int, int]]:
     """Return what each message tells: state and object, and how many more and left out."""
-    jobs = Job.objects.filter(name="django_tenantqueue.alerts.deliver").order_by("pk")
+    jobs = Job.objects.filter(task="django_tenantqueue.alerts.deliver").order_by("pk")
     calls = [job.args["kwargs"] for job in jobs]
     messages = [read_message(AlertRule.objects.get(pk=c["rule_id"]), c["kept"]) for c in calls]
     return [
@@ -107,8 +107,8 @@ def test_queue_of_an_executor_opens_an_alert_when_no_dispatcher_takes_it(
 ) -> None:
     rule = rule_on("no_worker_takes", **columns)
     make_worker()
-    wait_for_jobs(make_queue("acme", "celery", executor="celery"), 1, name="a.task")
-    wait_for_jobs(make_queue("acme", "mail"), 1, name="a.task")
+    wait_for_jobs(make_queue("acme", "celery", executor="celery"), 1, task="a.task")
+    wait_for_jobs(make_queue("acme", "mail"), 1, task="a.task")
 
     look()
 
@@ -135,10 +135,10 @@ def test_rule_about_waiting_jobs_that_names_a_task_finds_the_jobs_of_this_task(
     old = {"created_at": moment, "run_at": moment}
     for tenant in ("acme", "other"):
         mail, default = make_queue(tenant, "mail"), make_queue(tenant, "default")
-        make_jobs(mail, 3, name="b.task", **old)
-        make_jobs(mail, 6, name="a.task", **old)
-        make_jobs(default, 6, name="b.task", **old)
-        make_jobs(default, 1, name="a.task", run_at=timezone.now())
+        make_jobs(mail, 3, task="b.task", **old)
+        make_jobs(mail, 6, task="a.task", **old)
+        make_jobs(default, 6, task="b.task", **old)
+        make_jobs(default, 1, task="a.task", run_at=timezone.now())
 
     look()
 
@@ -153,10 +153,10 @@ def test_jobs_that_a_task_has_set_aside_wait_too() -> None:
     rule = rule_on("queue_backlog", threshold=5, task="a.task")
     moment = timezone.now() - 10 * MINUTE
     queue = make_queue("acme", "mail")
-    make_jobs(queue, 2, name="a.task")
-    make_jobs(queue, 4, name="a.task", state="held", held_by="task", created_at=moment)
-    make_jobs(queue, 9, name="b.task", state="held", held_by="task")
-    make_jobs(make_queue("other", "mail"), 6, name="a.task", state="held", held_by="task")
+    make_jobs(queue, 2, task="a.task")
+    make_jobs(queue, 4, task="a.task", state="held", held_by="task", created_at=moment)
+    make_jobs(queue, 9, task="b.task", state="held", held_by="task")
+    make_jobs(make_queue("other", "mail"), 6, task="a.task", state="held", held_by="task")
 
     look()
 
@@ -169,10 +169,10 @@ def test_queue_with_many_jobs_is_counted_on_where_others_have_few(
     monkeypatch.setattr(fleet, "COUNTED_JOBS", 25)
     rule = rule_on("queue_backlog", threshold=6, task="a.task")
     for number in range(9):
-        make_jobs(make_queue("acme", f"q{number}"), 1, name="a.task")
+        make_jobs(make_queue("acme", f"q{number}"), 1, task="a.task")
     queue = make_queue("acme", "long")
-    make_jobs(queue, 4, name="b.task")
-    make_jobs(queue, 7, name="a.task")
+    make_jobs(queue, 4, task="b.task")
+    make_jobs(queue, 7, task="a.task")
 
     look()
 
@@ -185,7 +185,7 @@ def test_rules_of_several_tasks_share_their_reads(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(fleet, "list_ready_tasks", lambda *a, **k: reads.append(a) or read(*a, **k))
     for number in range(5):
         rule_on("queue_backlog", threshold=2, task=f"task-{number}")
-    make_jobs(make_queue("acme"), 3, name="task-3")
+    make_jobs(make_queue("acme"), 3, task="task-3")
 
     look()
 
@@ -214,8 +214,8 @@ def test_failures_of_the_range_count_in_the_scope_of_the_rule(
         make_figure(place, failed=20, succeeded=5, error="")
         make_figure(place, failed=20, error="ValueError", last_job_id=7)
         old = timezone.now().replace(second=0, microsecond=0) - 30 * MINUTE
-        make_figure(place, failed=500, name="old", at=old)
-        make_figure(place, failed=500, name="old", at=old, error="ValueError")
+        make_figure(place, failed=500, task="old", at=old)
+        make_figure(place, failed=500, task="old", at=old, error="ValueError")
     make_figure(other, succeeded=100)
 
     look()
@@ -227,7 +227,7 @@ def test_failures_of_the_range_count_in_the_scope_of_the_rule(
 def test_failed_deliveries_of_alerts_open_none() -> None:
     rule_on("job_failed")
     for error in ("", "DeliveryFailed"):
-        make_figure(failed=20, error=error, name="django_tenantqueue.alerts.deliver")
+        make_figure(failed=20, error=error, task="django_tenantqueue.alerts.deliver")
 
     look()
 

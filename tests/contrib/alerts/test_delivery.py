@@ -58,7 +58,7 @@ def open_alert(*tenants: str) -> None:
 def let_pass(seconds: int, step: int = 5) -> None:
     """Let time pass for the jobs that wait for another attempt, and run them when they are due."""
     for _ in range(0, seconds, step):
-        waiting = Job.objects.filter(name=DELIVERIES, state="scheduled")
+        waiting = Job.objects.filter(task=DELIVERIES, state="scheduled")
         waiting.update(run_at=F("run_at") - timedelta(seconds=step))
         run_pending()
 
@@ -85,7 +85,7 @@ def test_message_is_delivered_once_when_both_receivers_were_down_for_over_a_minu
     assert (receiver.messages, mailbox.mails) == ({}, [])
     assert receiver.requests
     assert mailbox.refused
-    jobs = list(Job.objects.filter(name=DELIVERIES).order_by("pk"))
+    jobs = list(Job.objects.filter(task=DELIVERIES).order_by("pk"))
     assert [job.state for job in jobs] == ["scheduled", "scheduled"]
     assert all(job.attempt >= 4 for job in jobs)
 
@@ -108,7 +108,7 @@ def test_message_is_delivered_once_when_both_receivers_were_down_for_over_a_minu
     let_pass(3600, step=900)
 
     assert (len(receiver.requests), len(mailbox.mails)) == (requests, 1)
-    assert Job.objects.filter(name=DELIVERIES).count() == 2
+    assert Job.objects.filter(task=DELIVERIES).count() == 2
 
 
 def test_message_that_waits_leaves_out_alerts_that_are_gone(caplog: Any) -> None:
@@ -125,5 +125,5 @@ def test_message_that_waits_leaves_out_alerts_that_are_gone(caplog: Any) -> None
     run_pending()
 
     assert "open" not in caplog.text
-    states = Job.objects.filter(name=DELIVERIES).values_list("state", flat=True)
+    states = Job.objects.filter(task=DELIVERIES).values_list("state", flat=True)
     assert set(states) == {"success"}

@@ -159,7 +159,7 @@ def test_alert_is_told_once_when_the_leader_is_killed_before_the_delivery(
     make_queue("acme", "slow", paused=True)
     noop.using(tenant="acme", queue="slow").delay()
     leader = workers.start("--exclude-queues=alerts", settings=SOON)
-    wait_until(lambda: Job.objects.filter(name=DELIVERIES).exists(), what="the alert is open")
+    wait_until(lambda: Job.objects.filter(task=DELIVERIES).exists(), what="the alert is open")
     leader.send_all(signal.SIGKILL)
     assert receiver.requests == []
 

@@ -39,8 +39,8 @@ def test_every_condition_of_the_fleet_can_be_watched() -> None:
 def test_each_object_of_a_condition_opens_an_alert() -> None:
     make_worker()
     for name in ("app.first", "app.second"):
-        TaskControl.objects.create(name=name, paused=True)
-        make_job(make_queue("acme", name), state=State.HELD, held_by="task", name=name)
+        TaskControl.objects.create(task=name, paused=True)
+        make_job(make_queue("acme", name), state=State.HELD, held_by="task", task=name)
     make_alert_rule("paused", "task_paused", log=True)
 
     assert check() == [
@@ -48,7 +48,7 @@ def test_each_object_of_a_condition_opens_an_alert() -> None:
         ("app.second", "held jobs of paused tasks: app.second"),
     ]
 
-    TaskControl.objects.filter(name="app.first").update(paused=False)
+    TaskControl.objects.filter(task="app.first").update(paused=False)
     assert [label for label, _ in check()] == ["app.second"]
 
 

@@ -112,7 +112,7 @@ def test_pages_have_each_job_once_and_the_newest_first(api: ApiClient) -> None:
     queue, other = make_queue("acme"), make_queue("acme", "other")
     make_jobs(make_queue("zebra"), 5)
     ids = [*make_jobs(queue, 4), *make_jobs(other, 3, state="success"), *make_jobs(queue, 1)]
-    failed = make_job(queue, state="error", name="app.special")
+    failed = make_job(queue, state="error", task="app.special")
 
     assert walk(api) == sorted([*ids, failed.pk], reverse=True)
     assert walk(api, "&state=finished") == [failed.pk, *sorted(ids[4:7], reverse=True)]

@@ -229,7 +229,7 @@ def test_batch_is_stored_in_its_order(api: ApiClient) -> None:
     ids = response.json()["ids"]
     assert ids == sorted(ids)
     stored = {job.pk: job for job in Job.objects.select_related("queue")}
-    assert [stored[i].name for i in ids] == [job["task"] for job in jobs]
+    assert [stored[i].task for i in ids] == [job["task"] for job in jobs]
     assert [stored[i].args.get("args") for i in ids] == [[1], [2], [3], [], [5]]
     assert [stored[i].queue.name for i in ids] == ["default", "default", "other", *["default"] * 2]
     assert {job.tenant for job in stored.values()} == {"acme"}

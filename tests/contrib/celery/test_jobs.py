@@ -47,7 +47,7 @@ def run_one(job: Job) -> Job:
 def test_task_of_celery_runs_as_a_job() -> None:
     job = delayed(plus, tenant="acme", queue="celery")(2, b=3)
 
-    assert (job.name, job.queue.name, job.queue.executor) == (plus.name, "celery", "celery")
+    assert (job.task, job.queue.name, job.queue.executor) == (plus.name, "celery", "celery")
     assert run_one(job).result == 5
 
 

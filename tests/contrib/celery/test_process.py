@@ -101,8 +101,8 @@ def test_jobs_run_in_celery_workers(deployment: Deployment):
     following = add.using(queue="celery").call(Placeholder("result"), 1)
     first = add.using(tenant="acme", queue="celery", on_success=following).delay(2, 3)
     wait_for_end([job.pk for job in [*jobs, first]])
-    wait_until(lambda: Job.objects.filter(name=add.name, final=True).count() == 2)
-    assert sorted(Job.objects.filter(name=add.name).values_list("result_data", flat=True)) == [5, 6]
+    wait_until(lambda: Job.objects.filter(task=add.name, final=True).count() == 2)
+    assert sorted(Job.objects.filter(task=add.name).values_list("result_data", flat=True)) == [5, 6]
     done = [job.refresh() for job in jobs]
     assert [job.state for job in done] == [State.SUCCESS] * 4, [job.errors for job in done]
     row = Worker.objects.get(role="runner")

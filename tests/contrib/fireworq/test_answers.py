@@ -71,7 +71,7 @@ def acme() -> Fireworq:
 
 def http_jobs(queue: TenantQueue, count: int, **columns: Any) -> list[int]:
     made = {
-        "name": "mail",
+        "task": "mail",
         "source_method": HTTP_JOB,
         "args": {"args": [URL, {"n": 1}], "kwargs": {"request_timeout": 9, "retry_delay": 60}},
         "max_attempts": 4,
@@ -383,7 +383,7 @@ def test_push_answers_with_the_job_and_stores_an_http_job(acme: Fireworq):
 
     job = Job.objects.get()
     assert answer == {"id": job.pk, "queue_name": "test_queue1", "category": "test_job1", **fields}
-    assert (job.name, job.source_method, job.is_async) == ("test_job1", HTTP_JOB, True)
+    assert (job.task, job.source_method, job.is_async) == ("test_job1", HTTP_JOB, True)
     assert (job.state, job.max_attempts, job.timeout_seconds) == ("scheduled", 4, 90.0)
     assert 299 < (job.run_at - job.created_at).total_seconds() < 301
     assert job.args == {
@@ -455,7 +455,7 @@ def test_job_that_is_enqueued_again_keeps_its_category(acme: Fireworq):
 
     again = enqueue_again(job, tuple(job.args["args"]), job.args["kwargs"]).refresh()
 
-    assert (again.name, again.source_method, again.args) == ("newsletter", HTTP_JOB, job.args)
+    assert (again.task, again.source_method, again.args) == ("newsletter", HTTP_JOB, job.args)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -1118,7 +1118,7 @@ def test_push_asks_the_database_for_little(acme: Fireworq, django_assert_max_num
 def test_job_of_the_package_itself_is_not_found(acme: Fireworq):
     make_queue("acme", "admin")
     name = "django_tenantqueue.bulk.retry"
-    columns = {"name": name, "source_type": "internal", "source_method": name}
+    columns = {"task": name, "source_type": "internal", "source_method": name}
     (waiting,) = make_jobs(TenantQueue.objects.get(name="admin"), 1, **columns)
     (failed,) = make_jobs(TenantQueue.objects.get(name="admin"), 1, state="error", **columns)
 

@@ -95,7 +95,7 @@ def test_perl_program_runs_unchanged(fireworq: str, workers: Workers):
     ]
     assert {request.headers["content-type"] for request in received} == {"application/json"}
     ended = Job.objects.filter(state="success").order_by("pk")
-    assert [(job.name, job.attempt, job.tenant) for job in ended] == [
+    assert [(job.task, job.attempt, job.tenant) for job in ended] == [
         ("crawl", 1, TENANT),
         ("crawl", 1, TENANT),
         ("crawl", 2, TENANT),

@@ -52,7 +52,7 @@ def test_success_is_posted_with_the_status_of_the_job(endpoint: Endpoint) -> Non
     assert message["data"]["state"] == "success"
     assert message["data"]["result"] == 3
     assert message["timestamp"] == message["data"]["finished_at"]
-    callback = Job.objects.get(name=POST_END)
+    callback = Job.objects.get(task=POST_END)
     assert (callback.state, callback.previous_id) == ("success", job.pk)
     assert callback.queue.tenant == "acme"
 
@@ -111,7 +111,7 @@ def test_request_is_signed_with_the_secrets_of_the_tenant(
     endpoint.replies = [Reply(503), Reply()]
     noop.using(tenant="acme", callback_url=endpoint.url).delay()
     run_pending()
-    callback = Job.objects.get(name=POST_END)
+    callback = Job.objects.get(task=POST_END)
     assert callback.state == "scheduled"
     control.run_now([callback.pk])
     run_pending()

@@ -214,7 +214,7 @@ def test_saved_model_is_refused_as_a_payload(db: None):
 def test_request_that_sql_has_put_in_is_checked_again(endpoint: Endpoint):
     name = http_job.name
     args = {"args": ["https://bob:hunter2@a.example/"]}
-    job = make_job(name=name, source_method=name, args=args, is_async=True)
+    job = make_job(task=name, source_method=name, args=args, is_async=True)
 
     run_pending()
 

@@ -23,4 +23,4 @@ def test_it_is_routed_like_other_jobs(endpoint: Endpoint) -> None:
     noop.using(tenant="acme", callback_url=endpoint.url).delay()
     run_pending()
 
-    assert Job.objects.get(name=POST_END).queue.name == "callbacks"
+    assert Job.objects.get(task=POST_END).queue.name == "callbacks"

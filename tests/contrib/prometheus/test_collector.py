@@ -40,7 +40,7 @@ def test_every_metric_is_there_when_jobs_have_run():
     queue = make_queue()
     make_job(queue)
     for name in ("", "a"):
-        make_figure(name=name, started=1, runs=[1], waits=[1])
+        make_figure(task=name, started=1, runs=[1], waits=[1])
 
     names = {key[0] for key in scrape()}
 
@@ -50,7 +50,7 @@ def test_every_metric_is_there_when_jobs_have_run():
 def test_labels_are_those_of_the_families():
     maintain.thin_figures("default")
     make_job(make_queue())
-    make_figure(name="", started=1)
+    make_figure(task="", started=1)
     labels = {family.name: set(family.labels) for family in FAMILIES}
 
     for metric in registry("default").collect():
@@ -151,8 +151,8 @@ def test_queues_are_named_when_their_jobs_wait_longest(monkeypatch):
 
 def test_counters_and_histograms_are_those_of_the_totals():
     maintain.thin_figures("default")
-    make_figure(name="")
-    make_figure(name="a")
+    make_figure(task="")
+    make_figure(task="a")
     maintain.thin_figures("default")
 
     Figure.objects.filter(queue_id=0).update(
@@ -177,7 +177,7 @@ def test_counters_and_histograms_are_those_of_the_totals():
 def test_series_stay_apart_when_a_task_is_named_other():
     maintain.thin_figures("default")
     for name in ("", "other"):
-        make_figure(name=name, started=1)
+        make_figure(task=name, started=1)
     maintain.thin_figures("default")
 
     tasks = [key[1] for key in scrape() if key[0] == "tenantqueue_jobs_started_total"]

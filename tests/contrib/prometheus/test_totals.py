@@ -22,10 +22,10 @@ def count(at: datetime, *names: str, **columns) -> None:
     """Count one run of each task in a minute, as a worker does: also among all."""
     for name in (*names, *[""] * bool(names)):
         times = len(names) if name == "" else 1
-        figure = Figure.objects.filter(queue_id=0, at=at, name=name, error="", minutes=1).first()
+        figure = Figure.objects.filter(queue_id=0, at=at, task=name, error="", minutes=1).first()
         if figure is None:
             make_figure(
-                at=at, name=name, started=times, succeeded=times, run_seconds=0.1 * times,
+                at=at, task=name, started=times, succeeded=times, run_seconds=0.1 * times,
                 wait_seconds=0.3 * times, waits=[0, times], runs=[times], **columns,
             )  # fmt: skip
         else:
@@ -40,7 +40,7 @@ def count(at: datetime, *names: str, **columns) -> None:
 
 
 def totals() -> dict[str, Total]:
-    return {total.name: total for total in read_totals("default")}
+    return {total.task: total for total in read_totals("default")}
 
 
 def started() -> dict[str, int]:
@@ -77,7 +77,7 @@ def test_nothing_changes_when_figures_are_added_to_the_totals_thinned_and_droppe
     for hours in (0.5, 5, 30, 24 * 6):
         maintain.thin_figures("default", NOW + timedelta(hours=hours))
         # a step counts an hour at most
-        while FigureTotal.objects.get(name="").at < NOW + timedelta(hours=hours - 1):
+        while FigureTotal.objects.get(task="").at < NOW + timedelta(hours=hours - 1):
             maintain.thin_figures("default", NOW + timedelta(hours=hours))
         assert totals() == before
     Figure.objects.all().delete()  # as after 400 days

@@ -229,7 +229,7 @@ def test_month_is_not_dropped_when_it_has_details_of_an_unfinished_monitor():
 
     assert left(*details, other) == details
     assert monitor.progress() == before
-    control.cancel([Job.objects.get(monitor_id=monitor.pk, name=noop.name, final=False).pk])
+    control.cancel([Job.objects.get(monitor_id=monitor.pk, task=noop.name, final=False).pk])
     monitor.close()
     run_pending()
     assert ago(100).date().replace(day=1) in [leaf.month for leaf in dropped_whole("default", NOW)]
@@ -259,14 +259,14 @@ def test_jobs_in_the_default_leaf_get_their_month_and_are_pruned():
 
 def test_values_are_removed_when_they_are_older_than_their_days():
     make_retention_rule(arguments_days=3, results_days=3, errors_days=3, keep_days=60)
-    behind = [{"on": "success", "name": "send", "args": {"args": ["eve"]}}]
+    behind = [{"on": "success", "task": "send", "args": {"args": ["eve"]}}]
     old = ended(days=4, state="error", errors=FAILED, follow_ups=behind)
     young = ended(days=2, state="error", errors=FAILED, follow_ups=behind)
 
     pruner = prune()
 
     thin, whole = Job.objects.get(pk=old), Job.objects.get(pk=young)
-    assert thin.follow_ups == [{"on": "success", "name": "send"}]
+    assert thin.follow_ups == [{"on": "success", "task": "send"}]
     assert whole.follow_ups == behind
     assert thin.arguments_removed
     assert thin.last_error is not None
@@ -323,7 +323,7 @@ def test_status_says_so_when_the_result_was_removed():
 
 def test_retry_is_refused_when_the_arguments_were_removed():
     make_retention_rule(arguments_days=3)
-    job_id, other = ended(state="error", name=noop.name), ended(state="error", days=1)
+    job_id, other = ended(state="error", task=noop.name), ended(state="error", days=1)
     prune()
     job = Job.objects.get(pk=job_id)
 
@@ -337,7 +337,7 @@ def test_retry_is_refused_when_the_arguments_were_removed():
 
 
 def test_run_ends_in_error_when_raw_sql_brings_a_job_without_arguments_back():
-    job = make_job(args={"__tenantqueue__": "removed"}, name=noop.name)
+    job = make_job(args={"__tenantqueue__": "removed"}, task=noop.name)
 
     run_pending()
 

@@ -119,7 +119,7 @@ def queue_names(ids: list[int]) -> list[str]:
 def test_call_of_a_method_is_routed_by_its_name() -> None:
     report = Report.objects.create(title="r")
     plain = report.delay(tenant="acme").execute("pdf")
-    route(plain.name, "methods")
+    route(plain.task, "methods")
 
     assert report.delay(tenant="acme").execute("pdf").queue.name == "methods"
     assert delayed(report, tenant="acme", queue="mine").execute("pdf").queue.name == "mine"

@@ -44,7 +44,7 @@ def test_each_tick_runs_once_when_the_leader_is_killed_in_it(workers: Workers) -
     first = workers.start("--threads=2")
     workers.start("--threads=2")
     make_schedules()
-    jobs = Job.objects.filter(name=echo.name)
+    jobs = Job.objects.filter(task=echo.name)
     wait_until(lambda: jobs.count() > 0, what="some ticks are fired")
 
     first.send_all(signal.SIGKILL)
@@ -64,7 +64,7 @@ def test_edit_acts_without_a_restart(workers: Workers) -> None:
 
     tune_schedule(row.pk, kind="interval", expression="1s")
 
-    jobs = Job.objects.filter(name=echo.name, state="success")
+    jobs = Job.objects.filter(task=echo.name, state="success")
     wait_until(lambda: jobs.count() >= 3, what="the edited schedule runs each second")
     tune_schedule(row.pk, enabled=False)
     row.refresh_from_db()

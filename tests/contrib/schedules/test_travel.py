@@ -21,7 +21,7 @@ def test_schedule_fires_once_when_its_tick_has_come():
 
     assert run_pending() == []
     with travel(tick):
-        assert [job.name for job in run_pending()] == [add.name]
+        assert [job.task for job in run_pending()] == [add.name]
         assert run_pending() == []
     row.refresh_from_db()
     assert row.next_at == tick + timedelta(days=1)
@@ -32,4 +32,4 @@ def test_missed_ticks_follow_the_schedules_rule():
     make_schedule("skipped", noop, "0 3 * * *")
 
     with travel((timezone.now() + timedelta(days=3)).replace(hour=12)):
-        assert [job.name for job in run_pending()] in ([add.name] * 3, [add.name] * 4)
+        assert [job.task for job in run_pending()] in ([add.name] * 3, [add.name] * 4)

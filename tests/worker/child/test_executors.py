@@ -125,7 +125,7 @@ def loop(reports):
 def run_of(claimed_job):
     def make(name: str, job_id: int = 7, **changes: object) -> RunningJob:
         full = name if "." in name else f"{__name__}.{name}"
-        return RunningJob(claimed_job(id=job_id, name=full, source_method=full, **changes))
+        return RunningJob(claimed_job(id=job_id, task=full, source_method=full, **changes))
 
     return make
 

@@ -37,7 +37,7 @@ def store(loop: FakeLoop) -> None:
 
 def counts_of(queue_id: int, name: str, error: str = "") -> dict[str, int]:
     columns = ("started", "succeeded", "failed", "retried")
-    rows = Figure.objects.filter(queue_id=queue_id, name=name, error=error).values(*columns)
+    rows = Figure.objects.filter(queue_id=queue_id, task=name, error=error).values(*columns)
     return {column: sum(row[column] for row in rows) for column in columns}
 
 
@@ -83,7 +83,7 @@ def test_no_start_is_counted_when_a_claim_is_given_back_or_its_job_has_expired(l
     store(loop)
 
     assert counts_of(queue.pk, NOOP)["started"] == 0
-    assert Figure.objects.filter(name=NOOP).values_list("cancelled", flat=True)[0] == 1
+    assert Figure.objects.filter(task=NOOP).values_list("cancelled", flat=True)[0] == 1
 
 
 def test_failure_is_counted_by_its_class_with_its_job_when_it_is_retried(loop):
@@ -107,7 +107,7 @@ def test_wait_is_counted_from_when_the_job_could_run_when_it_starts_late(loop):
 
     store(loop)
 
-    row = Figure.objects.get(queue_id=ALL, name="")
+    row = Figure.objects.get(queue_id=ALL, task="")
     assert 100 <= row.wait_seconds < 160
     assert sum(row.waits) == 1
     assert row.waits[-1] == 1
@@ -205,12 +205,12 @@ def test_rarest_tasks_count_only_in_the_total_when_there_are_too_many(monkeypatc
 
 def test_names_are_cut_when_an_index_could_not_hold_them(loop):
     queue = make_queue()
-    make_jobs(queue, 1, name="n" * 5000)
+    make_jobs(queue, 1, task="n" * 5000)
     loop.end(*loop.take(1))
 
     store(loop)
 
-    assert Figure.objects.get(queue_id=queue.pk).name == "n" * figures.LONGEST
+    assert Figure.objects.get(queue_id=queue.pk).task == "n" * figures.LONGEST
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_interruption_that_hits_a_destructor_is_repeated(claimed_job, monkeypatc
     reports: queue.SimpleQueue[Any] = queue.SimpleQueue()
     executor = ThreadExecutor(1, 1, lambda running, outcome: reports.put(outcome))
     name = drop_for_ever.name
-    running = RunningJob(claimed_job(name=name, source_method=name, max_attempts=1))
+    running = RunningJob(claimed_job(task=name, source_method=name, max_attempts=1))
     executor.submit([running])
     outcome = None
     end = time.monotonic() + SECONDS
@@ -102,7 +102,7 @@ def test_run_ends_with_its_interruption_wherever_it_hits(
         RunningJob(
             claimed_job(
                 id=number,
-                name=commit_for_ever.name,
+                task=commit_for_ever.name,
                 source_method=commit_for_ever.name,
                 max_attempts=1,
                 timeout_seconds=0.01,
@@ -195,7 +195,7 @@ def report_unprintable() -> None:
 def run_of(claimed_job: Any, made: Any, *args: Any) -> RunningJob:
     name = made.name
     claimed = claimed_job(
-        name=name, source_method=name, max_attempts=1, args=json.dumps({"args": list(args)})
+        task=name, source_method=name, max_attempts=1, args=json.dumps({"args": list(args)})
     )
     return RunningJob(claimed)
 

@@ -7,7 +7,7 @@ SELECT job.*
 FROM step
 CROSS JOIN LATERAL (
     SELECT
-        j.id, j.name, j.source_method, j.args::text, j.state, j.created_at, j.run_at, j.queued_at,
+        j.id, j.task, j.source_method, j.args::text, j.state, j.created_at, j.run_at, j.queued_at,
         j.finished_at, j.attempt, j.max_attempts
     FROM tenantqueue_job_hot j
     WHERE j.state = 'ready'

@@ -15,7 +15,7 @@ class Migration(PostgresMigration):
         migrations.CreateModel(
             name="FigureTotal",
             fields=[
-                ("name", models.TextField(primary_key=True, serialize=False, verbose_name="task")),
+                ("task", models.TextField(primary_key=True, serialize=False, verbose_name="task")),
                 ("at", models.DateTimeField(verbose_name="up to")),
                 ("started", models.BigIntegerField(verbose_name="started")),
                 ("succeeded", models.BigIntegerField(verbose_name="succeeded")),

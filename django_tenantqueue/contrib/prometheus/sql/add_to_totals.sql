@@ -18,77 +18,77 @@ WITH span AS MATERIALIZED (
     ) settled
     CROSS JOIN LATERAL (
         SELECT coalesce(
-            (SELECT t.at FROM tenantqueue_figuretotal t WHERE t.name = '' FOR UPDATE), settled.at
+            (SELECT t.at FROM tenantqueue_figuretotal t WHERE t.task = '' FOR UPDATE), settled.at
         ) AS since
     ) moved
 ), recent AS MATERIALIZED (
     SELECT
-        f.name, f.at < span.upto AS settled,
+        f.task, f.at < span.upto AS settled,
 -- include: sum_figures_exactly
     FROM span
     JOIN tenantqueue_figure f ON f.queue_id = 0 AND f.at >= span.since
     WHERE f.error = '' AND f.minutes = 1
-    GROUP BY f.name, f.at < span.upto
+    GROUP BY f.task, f.at < span.upto
 ), chosen AS MATERIALIZED (
-    SELECT r.name
+    SELECT r.task
     FROM recent r
-    WHERE r.name <> ''
-        AND NOT EXISTS (SELECT FROM tenantqueue_figuretotal t WHERE t.name = r.name)
-    GROUP BY r.name
-    ORDER BY sum(r.started) DESC, r.name
+    WHERE r.task <> ''
+        AND NOT EXISTS (SELECT FROM tenantqueue_figuretotal t WHERE t.task = r.task)
+    GROUP BY r.task
+    ORDER BY sum(r.started) DESC, r.task
     LIMIT greatest(
-        0, %(most)s::integer - (SELECT count(*) FROM tenantqueue_figuretotal t WHERE t.name <> '')
+        0, %(most)s::integer - (SELECT count(*) FROM tenantqueue_figuretotal t WHERE t.task <> '')
     )
 ), gone AS (
     DELETE FROM tenantqueue_figuretotal t
     USING span
-    WHERE t.name <> '' AND t.at < span.upto - make_interval(secs => %(silent)s::float8)
-        AND NOT EXISTS (SELECT FROM recent r WHERE r.name = t.name)
+    WHERE t.task <> '' AND t.at < span.upto - make_interval(secs => %(silent)s::float8)
+        AND NOT EXISTS (SELECT FROM recent r WHERE r.task = t.task)
     RETURNING t.*
 ), part AS (
     SELECT
-        r.name, r.started, r.succeeded, r.failed, r.retried, r.cancelled, r.wait_micros,
+        r.task, r.started, r.succeeded, r.failed, r.retried, r.cancelled, r.wait_micros,
         r.run_micros, r.waits, r.runs
     FROM recent r
     WHERE r.settled AND (
-        r.name = '' OR EXISTS (SELECT FROM tenantqueue_figuretotal t WHERE t.name = r.name)
+        r.task = '' OR EXISTS (SELECT FROM tenantqueue_figuretotal t WHERE t.task = r.task)
     )
     UNION ALL
     SELECT
-        less.name, -less.started, -less.succeeded, -less.failed, -less.retried, -less.cancelled,
+        less.task, -less.started, -less.succeeded, -less.failed, -less.retried, -less.cancelled,
         -less.wait_micros, -less.run_micros,
         ARRAY(SELECT -n FROM unnest(less.waits) WITH ORDINALITY u (n, place) ORDER BY place),
         ARRAY(SELECT -n FROM unnest(less.runs) WITH ORDINALITY u (n, place) ORDER BY place)
     FROM (
         SELECT
-            '' AS name, g.started, g.succeeded, g.failed, g.retried, g.cancelled, g.wait_micros,
+            '' AS task, g.started, g.succeeded, g.failed, g.retried, g.cancelled, g.wait_micros,
             g.run_micros, g.waits, g.runs
         FROM gone g
         UNION ALL
         SELECT
-            r.name, r.started, r.succeeded, r.failed, r.retried, r.cancelled, r.wait_micros,
+            r.task, r.started, r.succeeded, r.failed, r.retried, r.cancelled, r.wait_micros,
             r.run_micros, r.waits, r.runs
         FROM recent r
-        JOIN chosen ON chosen.name = r.name
+        JOIN chosen ON chosen.task = r.task
         WHERE NOT r.settled
     ) less
     UNION ALL
-    SELECT named.name, 0, 0, 0, 0, 0, 0, 0, '{}'::bigint[], '{}'::bigint[]
-    FROM (SELECT '' AS name UNION ALL SELECT chosen.name FROM chosen) named
+    SELECT named.task, 0, 0, 0, 0, 0, 0, 0, '{}'::bigint[], '{}'::bigint[]
+    FROM (SELECT '' AS task UNION ALL SELECT chosen.task FROM chosen) named
 ), added AS (
     INSERT INTO tenantqueue_figuretotal AS total (
-        name, at, started, succeeded, failed, retried, cancelled, wait_micros, run_micros, waits,
+        task, at, started, succeeded, failed, retried, cancelled, wait_micros, run_micros, waits,
         runs
     )
     SELECT
-        part.name, span.upto, sum(part.started), sum(part.succeeded), sum(part.failed),
+        part.task, span.upto, sum(part.started), sum(part.succeeded), sum(part.failed),
         sum(part.retried), sum(part.cancelled), sum(part.wait_micros), sum(part.run_micros),
         tenantqueue_sum_counts(part.waits), tenantqueue_sum_counts(part.runs)
     FROM part
     CROSS JOIN span
-    GROUP BY part.name, span.upto
-    ORDER BY part.name
-    ON CONFLICT (name) DO UPDATE
+    GROUP BY part.task, span.upto
+    ORDER BY part.task
+    ON CONFLICT (task) DO UPDATE
     SET at = excluded.at,
         started = total.started + excluded.started,
         succeeded = total.succeeded + excluded.succeeded,

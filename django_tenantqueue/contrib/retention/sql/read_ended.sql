@@ -4,7 +4,7 @@
 -- measure the rows, which reads values that are stored apart.
 -- Locks: nothing. No index: a range of pages is read, in the order in which jobs have ended.
 SELECT
-    j.id, j.finished_at, j.queue_id, j.name, j.state,
+    j.id, j.finished_at, j.queue_id, j.task, j.state,
     -- large values are not read: none of what takes the place of removed ones is large
     CASE
         WHEN pg_column_size(j.args) > 200 THEN true

@@ -1,6 +1,6 @@
--- Ids of finished jobs of one name below `before`, the newest first. The newest `most` of the name
+-- Ids of finished jobs of one task below `before`, the newest first. The newest `most` of the task
 -- are looked at.
--- Index: tenantqueue_history_name of each leaf, merged.
+-- Index: tenantqueue_history_task of each leaf, merged.
 -- The conditions compare rows, which says the same as equality: only this index has the order that
 -- is then asked for, while the primary key could be walked for ever.
 WITH candidate AS MATERIALIZED (
@@ -8,9 +8,9 @@ WITH candidate AS MATERIALIZED (
         '' AS newest_of,
 -- include: candidate
     FROM tenantqueue_job_history j
-    WHERE j.name >= %(name)s::text
-        AND (j.name, j.id) < (%(name)s::text, %(before)s)
-    ORDER BY j.name DESC, j.id DESC
+    WHERE j.task >= %(task)s::text
+        AND (j.task, j.id) < (%(task)s::text, %(before)s)
+    ORDER BY j.task DESC, j.id DESC
     LIMIT %(most)s
 ),
 -- include: page_of_ids
