@@ -520,8 +520,8 @@ def test_queue_is_made_or_changed() -> None:
 
 
 def test_exception_class_names_the_error() -> None:
-    failed = make_job(state="error", name=noop.name, errors=[{**error("KeyError")}])
-    other = make_job(state="error", name=noop.name, errors=[error("ValueError")])
+    failed = make_job(state="error", task=noop.name, errors=[{**error("KeyError")}])
+    other = make_job(state="error", task=noop.name, errors=[error("ValueError")])
 
     done = control.retry(task=noop, error_class=KeyError, since=3600)
 

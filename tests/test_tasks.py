@@ -584,7 +584,7 @@ def test_unix_timestamp_is_refused_where_seconds_from_now_are_meant(name):
 def test_option_of_a_task_is_named_as_one_where_jobs_have_none():
     with pytest.raises(InvalidOption, match="unknown option 'backoff': it is an option of @task"):
         noop.using(backoff=3)
-    with pytest.raises(InvalidOption, match=r"known are .*executor"):
+    with pytest.raises(InvalidOption, match=r"known are .*unique"):
         noop.using(colour=1)
 
 

@@ -245,12 +245,12 @@ def test_rule_is_about_jobs_without_a_tenant_one_tenant_or_every_tenant(
     rule_on(kind, threshold=5, tenant=tenant, task=task)
     moment = timezone.now() - 10 * MINUTE
     for one in ("", "acme", "other"):
-        make_jobs(make_queue(one), 6, name="a.task", created_at=moment, run_at=moment)
+        make_jobs(make_queue(one), 6, task="a.task", created_at=moment, run_at=moment)
 
     look()
 
     assert sorted(Alert.objects.values_list("tenant", flat=True)) == found
-    (delivery,) = Job.objects.filter(name="django_tenantqueue.alerts.deliver")
+    (delivery,) = Job.objects.filter(task="django_tenantqueue.alerts.deliver")
     assert delivery.queue.tenant == (tenant or "")
 
 
@@ -260,8 +260,8 @@ def test_alert_about_a_task_is_of_the_tenant_of_its_rule(kind: str, tenant: str 
     rule_on(kind, tenant=tenant, threshold=1)
     for one in ("acme", ""):
         for place in (make_queue(one), None):
-            make_figure(place, failed=20, name=f"{one}.task")
-            make_figure(place, failed=20, error="ValueError", name=f"{one}.task")
+            make_figure(place, failed=20, task=f"{one}.task")
+            make_figure(place, failed=20, error="ValueError", task=f"{one}.task")
 
     look()
 
