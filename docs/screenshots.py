@@ -189,7 +189,7 @@ def add_rows(page: Page, site: str) -> None:
     for model, values in rows:
         page.goto(f"{site}admin/tenantqueue_{model}/add/")
         for name, value in values.items():
-            page.fill(f"#id_{name}", value)
+            page.fill(f"#content-main [name={name}]", value)
         page.click("input[name=_save]")
         page.wait_for_load_state()
 

@@ -28,6 +28,7 @@ def test_rule_is_added_and_tested(open_page: OpenPage) -> None:
     page = open_page(f"{RULES}add/")
     page.get_by_label("Name:").fill("slow mails")
     page.get_by_label("Alert on:").select_option("queue_late")
+    page.get_by_label("which tenants").select_option("every")
     page.get_by_label("Signing secret:").fill(SECRET)
     page.get_by_label("E-mail to:").fill("ops@example.com")
     page.get_by_role("button", name="Save and continue editing").click()

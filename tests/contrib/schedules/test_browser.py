@@ -27,6 +27,7 @@ def test_schedule_is_added_with_a_preview_and_run_now(open_page: OpenPage) -> No
     runs = page.locator("#tq-runs")
     page.get_by_label("Name:").fill("nightly")
     page.get_by_label("Task:").fill(noop.name)
+    page.get_by_label("which tenants").select_option("none")
     page.get_by_label("When:").fill("30 2 * *")
     expect(runs).to_contain_text("is not a cron expression")
     page.get_by_label("When:").fill("30 2 * * *")
