@@ -697,7 +697,7 @@ def test_sent_job_says_that_no_process_has_taken_it_over() -> None:
     found = answer(job)
 
     assert found.causes == []
-    assert found.sentence.startswith("Dispatcher web-7:12 sent it to the executor celery 1 s ")
+    assert found.sentence.startswith("Dispatcher web-7:12 sent it to the executor celery 1")
     assert found.sentence.endswith("ago. No process has taken it over yet.")
 
 

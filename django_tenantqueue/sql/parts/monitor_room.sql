@@ -15,7 +15,8 @@ gate AS MATERIALIZED (
                 LIMIT 1
             ) IS NULL AS may_end,
         m.interval_seconds = 0 OR pace.fed_at IS NULL
-            OR pace.fed_at + make_interval(secs => m.interval_seconds) <= clock_timestamp() AS is_due,
+            OR pace.fed_at + make_interval(secs => m.interval_seconds) <= clock_timestamp()
+            AS is_due,
         CASE
             WHEN m.paused OR m.cancelled_at IS NOT NULL OR anchor.held_by = 'session' THEN 0
             WHEN m.stop_after_failures <=
