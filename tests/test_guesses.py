@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.core.exceptions import FieldError
 from django.core.management import CommandError, call_command
 
 from django_tenantqueue import Job, State
@@ -52,6 +53,19 @@ def test_states_are_found_as_members_texts_and_attributes_of_the_model() -> None
 def test_import_of_a_guessed_name_names_ours(line: str, said: str) -> None:
     with pytest.raises(ImportError, match=said):
         exec(line)
+
+
+@pytest.mark.parametrize(
+    ("column", "meant"),
+    [("status", "use state"), ("tenant", "use queue__tenant"), ("task_name__in", "use task")],
+)
+def test_column_of_another_system_names_ours(column: str, meant: str) -> None:
+    with pytest.raises(FieldError, match=rf"Instead of '{column}' {meant}"):
+        Job.objects.filter(**{column: ["x"]})
+    with pytest.raises(FieldError, match=meant):
+        Job.objects.unfinished().exclude(**{column: ["x"]})
+    with pytest.raises(FieldError, match="Choices are"):
+        Job.objects.get(colour="red")
 
 
 def test_hint_is_the_only_one() -> None:

@@ -180,6 +180,21 @@ _RATE = "max_per_second=… of @task, or max_per_second of the tenant queue, in 
 _RESULT = "nothing: a result is stored with its job"
 _CALLBACK = "on_success=… (a call that follows a success) or on_end=…, of .using()"
 
+COLUMNS = {
+    "attempts": "attempt",
+    "eta": "run_at",
+    "name": "task",
+    "queue_name": "queue__name",
+    "return_value": "result_data",
+    "run_after": "run_at",
+    "scheduled_at": "run_at",
+    "status": "state",
+    "task_name": "task",
+    "tenant": "queue__tenant, or Job.objects.for_tenant(…)",
+    "user": "limit_user, or created_by for the person",
+    "worker": "worker_id",
+}
+"""Columns of jobs elsewhere, and ours."""
 OPTIONS = {
     "acks_late": "nothing: a job of a worker that dies always runs again; see max_attempts",
     "acks_on_failure_or_timeout": "nothing: see max_attempts and retry_when",

@@ -38,6 +38,11 @@ def telling_database_errors(alias: str | None) -> Iterator[None]:
     except (IntegrityError, DataError) as error:  # the server works, and refuses a value
         raise CommandError(f"PostgreSQL refused a value: {str(error).strip()}") from error
     except DatabaseError as error:
+        if getattr(error.__cause__, "sqlstate", None) == "42501":
+            raise CommandError(
+                f"the role of the jobs' database {alias_of(alias)!r} lacks a right: "
+                f"{str(error).strip()}\nGRANT it to the role, or use the role of the workers"
+            ) from error
         raise CommandError(
             f"the jobs' database {alias_of(alias)!r} cannot be used: {str(error).strip()}\n"
             "Is PostgreSQL running, and has `manage.py migrate` been run?"

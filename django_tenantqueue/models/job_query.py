@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from django.core.exceptions import FieldError
 from django.db import models, router
 
+from ..calls import foreign
 from ..calls.arguments import write_alias
 from ..coroutines import twin
 from ..states import ACTIVE, State
@@ -33,6 +35,15 @@ def source_types(target: models.Model) -> list[str]:
 
 class JobQuerySet(models.QuerySet["Job"]):
     """Reads that operators and views need. Each is served by an index of the leaf it names."""
+
+    def _filter_or_exclude(self, negate: bool, args: Any, kwargs: dict[str, Any]) -> Any:
+        try:
+            return super()._filter_or_exclude(negate, args, kwargs)  # type: ignore[misc]
+        except FieldError as error:
+            for name in kwargs:
+                if meant := foreign.COLUMNS.get(name.partition("__")[0]):
+                    raise FieldError(f"{error}. Instead of {name!r} use {meant}") from None
+            raise
 
     def unfinished(self) -> Self:
         """Jobs in the hot leaf."""

@@ -11,13 +11,14 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command, execute_from_command_line
 from django.core.management.base import BaseCommand
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 
 from django_tenantqueue.exceptions import InvalidArgument
 from django_tenantqueue.features import Feature
 from django_tenantqueue.management.commands.tenantqueue import CORE, subcommands
 from django_tenantqueue.management.subcommand import Subcommand
 from django_tenantqueue.operations.actor import Actor, current_actor
+from tests.factories import make_queue
 
 Install = Callable[[Feature], None]
 
@@ -150,6 +151,22 @@ def test_what_is_refused_has_exit_code_1(greet: Callable[..., str]) -> None:
     with pytest.raises(CommandError, match="'default' cannot be used: it is gone") as refused:
         greet("guests", "greet", name="the server")
     assert refused.value.returncode == 1
+
+
+@pytest.mark.django_db
+def test_role_without_a_right_is_told_apart_from_a_server_that_is_gone() -> None:
+    make_queue("acme")
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE ROLE tenantqueue_reader")
+        cursor.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO tenantqueue_reader")
+        cursor.execute("SET LOCAL ROLE tenantqueue_reader")
+
+    with pytest.raises(
+        CommandError, match=r"(?s)lacks a right: .*permission denied.*GRANT it"
+    ) as got:
+        call_command("tenantqueue", "pause", tenant="acme")
+
+    assert got.value.returncode == 1
 
 
 @pytest.mark.parametrize("name", ["status", "prune", "status all"])
