@@ -597,6 +597,29 @@ def test_new_monitor_is_started_and_not_saved() -> None:
         ConcurrentJobMonitor.objects.create(name="m")
 
 
+def test_queue_with_jobs_is_not_deleted() -> None:
+    queue, ended, empty = make_queue("acme"), make_queue("acme", "old"), make_queue("acme", "new")
+    make_job(queue), make_job(ended, state="success")
+
+    for one in (queue, ended):
+        with pytest.raises(InvalidState, match=r"it has jobs. control.retire\(queue\)"):
+            one.delete()
+    empty.delete()
+
+    assert set(TenantQueue.objects.all()) == {queue, ended}
+
+
+def test_monitor_with_waiting_jobs_is_not_deleted() -> None:
+    monitor = ConcurrentJobMonitor.objects.start("m", [noop.call()], parallel=1)
+
+    with pytest.raises(InvalidState, match=r"Cancel it first"):
+        monitor.delete()
+    monitor.cancel()
+    monitor.delete()
+
+    assert not ConcurrentJobMonitor.objects.exists()
+
+
 def test_bulk_calls_the_task_by_its_word() -> None:
     make_jobs(make_queue(), 2, state="error", task=noop.name)
 

@@ -14,7 +14,7 @@ from ..calls import foreign
 from ..calls.options import unknown_option
 from ..conf import get_settings
 from ..coroutines import twin
-from ..exceptions import Unsupported
+from ..exceptions import InvalidState, Unsupported
 from ..states import Priority
 from .job import Job
 from .verbs import act
@@ -166,6 +166,16 @@ class ConcurrentJobMonitor(models.Model):
                 "ConcurrentJobMonitor.objects.start(name, [task.call(…), …], parallel=5)"
             )
         super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        """Delete it. Raises InvalidState while its details or its callback have not ended."""
+        jobs = Job.objects.using(self._state.db).unfinished()
+        if jobs.filter(Q(monitor_id=self.pk) | Q(pk=self.anchor_id)).exists():
+            raise InvalidState(
+                f"monitor {self} cannot be deleted: not all of its jobs have ended. Cancel it "
+                "first, by monitor.cancel()"
+            )
+        return super().delete(*args, **kwargs)
 
     if not TYPE_CHECKING:  # else every attribute would exist
 

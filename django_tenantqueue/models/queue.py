@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
+from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
 from ..coroutines import twin
+from ..exceptions import InvalidState
 from . import shared_columns
 from .verbs import act
 
@@ -102,6 +104,18 @@ class TenantQueue(models.Model):
 
     def __str__(self) -> str:
         return f"{self.tenant or '–'} / {self.name}"
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        """Delete it. Raises InvalidState while it has jobs, which would be of no tenant then."""
+        jobs = import_string("django_tenantqueue.models.Job").objects.using(self._state.db)
+        if any(
+            leaf.filter(queue_id=self.pk).exists() for leaf in (jobs.unfinished(), jobs.finished())
+        ):
+            raise InvalidState(
+                f"queue {self} cannot be deleted: it has jobs. control.retire(queue) lets it take "
+                "no new ones, and control.erase_tenant(…) deletes all rows of a tenant"
+            )
+        return super().delete(*args, **kwargs)
 
     def pause(self) -> Result:
         """Start no more of its jobs, see control.pause(). This object is not refreshed."""
