@@ -36,7 +36,7 @@ class TenantQueueConfig(AppConfig):
     def ready(self) -> None:
         from . import bulk, checks  # noqa: F401 - workers must know the tasks of bulk
         from .execution.job_log import fold_frames
-        from .status.conditions.checks import check_conditions
+        from .status.conditions.system_checks import check_conditions
 
         logging.getLogger("django_tenantqueue").addFilter(fold_frames)
         register(checks.check_settings, "tenantqueue")

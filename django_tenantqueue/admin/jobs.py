@@ -35,8 +35,8 @@ from .formats import (
     progress_bar,
     state_badge,
 )
+from .job_changelist import JobChangeList, exported_columns, exported_jobs
 from .job_forms import WaitingJobForm
-from .job_list import JobChangeList, exported_columns, exported_jobs
 from .job_page import is_tunable
 from .job_values import shown_arguments
 from .job_views import JobPages

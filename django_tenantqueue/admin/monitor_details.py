@@ -14,7 +14,7 @@ from ..status.monitor_details import walk_details
 from ..status.monitor_progress import Progress
 from .export import Table
 from .formats import NOTHING, breakable, duration_text, moment, state_badge, table
-from .job_list import exported_columns, exported_jobs
+from .job_changelist import exported_columns, exported_jobs
 from .links import job_link
 from .monitor_words import PARTS
 

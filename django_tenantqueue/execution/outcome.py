@@ -41,11 +41,11 @@ logger = logging.getLogger("django_tenantqueue")
 
 UNKNOWN_DELAY = 15.0
 """Seconds before a job of a task that this process does not know is claimed again."""
+UNKNOWN_CLASS = f"{UnknownTask.__module__}.{UnknownTask.__qualname__}"
+"""The class of the error that is kept with such a job."""
 CANCELLED_UNSTARTED = "cancelled before it started"
 MOST_DOUBLINGS = 6
 """How often a pause doubles while a schedule or a sending keeps failing: to 64 times the first."""
-UNKNOWN_CLASS = f"{UnknownTask.__module__}.{UnknownTask.__qualname__}"
-"""The class of the error that is kept with such a job."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,7 @@ from ..queries.exchange import Exchange
 from ..queries.finish import Failed, Finished
 from ..queries.unique import free_keys
 from ..states import CENTURY
-from .blocks import travel
-from .jobs import (
+from .assertions import (
     aassert_enqueued,
     aenqueued_jobs,
     arefute_enqueued,
@@ -50,6 +49,7 @@ from .jobs import (
     enqueued_jobs,
     refute_enqueued,
 )
+from .blocks import travel
 
 TEST_WORKER = 0
 """Worker id of jobs run by run_pending()."""

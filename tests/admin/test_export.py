@@ -254,7 +254,7 @@ def test_place_in_the_list_selects_nothing(admin_client: Client) -> None:
 def test_jobs_are_those_of_all_pages(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
-    monkeypatch.setattr("django_tenantqueue.admin.job_list.BATCH", 4)
+    monkeypatch.setattr("django_tenantqueue.admin.job_changelist.BATCH", 4)
     monkeypatch.setattr("django_tenantqueue.admin.export.SMALL_BATCH", 3)
     for name in ("WINDOW", "SMALL_WINDOW", "READY_WINDOW"):
         monkeypatch.setattr(job_pages, name, 5)

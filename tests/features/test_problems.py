@@ -16,7 +16,7 @@ from django.test import Client
 from django_tenantqueue.features import Condition, Feature, Problem, Severity
 from django_tenantqueue.models import Job
 from django_tenantqueue.status.conditions import Look
-from django_tenantqueue.status.conditions.checks import check_conditions
+from django_tenantqueue.status.conditions.system_checks import check_conditions
 from django_tenantqueue.status.fleet_report import read_report, read_report_of
 from tests.admin.conftest import operator, url_of
 from tests.factories import make_job

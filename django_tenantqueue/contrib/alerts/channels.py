@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from django.core.mail import EmailMessage
 
 from ...exceptions import Unsupported
-from ...webhooks import signed_headers
+from ...webhook_signatures import signed_headers
 from ..http.addresses import Hosts, hosts_of
 from ..http.answer import Answer
 from ..http.exceptions import HttpAddressRefused, HttpJobFailed, HttpJobRejected

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from ...exceptions import InvalidArgument, InvalidOption
 from ...features import Watch, check_installed
 from ...models import shared_columns
-from ...webhooks import SECRET_PREFIX, read_secret
+from ...webhook_signatures import SECRET_PREFIX, read_secret
 from ..http.request import check_url
 from ..schedules.recurrence import read_zone
 from .waiting import COUNTED_JOBS

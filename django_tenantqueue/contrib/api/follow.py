@@ -20,8 +20,8 @@ from ninja import Query, Router
 
 from . import schemas, shown
 from .access import READ, AsyncNeeds, Caller, caller_of, no_token, token_of
-from .documents import operation
 from .jobs import JobId, answer, find_job, job_details
+from .openapi import operation
 from .waits import Wait, close_connections, end_thread, watcher
 
 router = Router(tags=["jobs"])

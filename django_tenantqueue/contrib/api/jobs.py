@@ -26,9 +26,9 @@ from ...status.job_pages import queue_ids
 from ...text import is_storable
 from . import schemas, shown
 from .access import READ, SUBMIT, TUNE, Caller, Needs, caller_of
-from .documents import KEY, LONGEST_KEY, operation
 from .exceptions import ApiError
 from .idempotency import Answer, do_once, is_used
+from .openapi import KEY, LONGEST_KEY, operation
 from .submission import Submitted, offered_tasks
 
 router = Router(tags=["jobs"])

@@ -11,9 +11,9 @@ from ..routing import services
 from ..routing.models import Routing
 from . import schemas
 from .access import READ, TUNE, Needs, caller_of, check_queue
-from .documents import operation
 from .exceptions import ApiError
 from .jobs import answer
+from .openapi import operation
 
 router = Router(tags=["routings"])
 Pattern = Annotated[str, Path(min_length=1, max_length=500)]

@@ -12,8 +12,8 @@ from ..schedules import services
 from ..schedules.models import Schedule
 from . import schemas
 from .access import READ, TUNE, Needs, caller_of
-from .documents import operation
 from .exceptions import ApiError
+from .openapi import operation
 from .shown import shown
 from .tuning import After, Limit, RowId, page_of, row_answer, row_of, rows_of, tuning, values_of
 

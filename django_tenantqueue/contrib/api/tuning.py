@@ -17,9 +17,9 @@ from ...operations import control, monitor_control, sessions
 from ...text import is_storable
 from . import schemas, shown
 from .access import READ, TUNE, Caller, Needs, caller_of, check_queue
-from .documents import operation
 from .exceptions import ApiError
 from .jobs import answer
+from .openapi import operation
 
 M = TypeVar("M", bound=Model)
 Show = Callable[[list[M]], list[dict[str, Any]]]

@@ -29,7 +29,7 @@ from ninja.openapi.docs import Swagger
 from ninja.parser import Parser
 
 from . import follow, jobs, tuning
-from .documents import DocumentedAPI
+from .openapi import DocumentedAPI
 from .problems import HANDLED, problem, problem_of
 
 app_name = "tenantqueue_api"

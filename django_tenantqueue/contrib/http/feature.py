@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ...calls.call import Call
 from ...calls.options import Options
 from ...features import Feature
-from .end import end_call
+from .callback_url import end_call
 from .settings import HttpSettings
 
 
@@ -17,7 +17,7 @@ class Http(Feature):
     settings = HttpSettings
 
     def ready(self) -> None:
-        from . import end, job  # noqa: F401 - workers must know their tasks
+        from . import callback_url, job  # noqa: F401 - workers must know their tasks
 
     def follow_ups(self, options: Options, tenant: str) -> Iterable[Call]:
         return () if options.callback_url is None else (end_call(options.callback_url, tenant),)

@@ -12,7 +12,7 @@ from ...exceptions import InvalidArgument, InvalidOption, Permanent, Unsupported
 from ...execution.current_job import current_job
 from ...features import check_installed
 from ...tasks import Task
-from ...webhooks import read_secret, signed_headers
+from ...webhook_signatures import read_secret, signed_headers
 from .addresses import read_hosts
 from .answer import judge
 from .exceptions import HttpJobFailed

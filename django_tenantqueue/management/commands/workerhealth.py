@@ -11,7 +11,7 @@ from django.db import DatabaseError
 from django.utils.connection import ConnectionDoesNotExist
 
 from ...conf import get_settings
-from ...status.health import Health, judge_file, judge_rows
+from ...status.worker_health import Health, judge_file, judge_rows
 from ..numbers import seconds
 
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext, ngettext
 from ...models import ConcurrentJobMonitor, Job
 from ...states import State
 from ...status.explanation import Cause, explain, explain_monitor
-from ...status.explanation.words import moment_text
+from ...status.explanation.names import moment_text
 from ...status.monitor_progress import progress_of
 from ..database import jobs_database
 from ..numbers import row_number

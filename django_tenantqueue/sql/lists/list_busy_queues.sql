@@ -90,7 +90,7 @@ WITH RECURSIVE visit AS (
                 WHEN queue.max_per_second IS NOT NULL
                 THEN floor(
                     queue.burst -
--- include: debt
+-- include: rate_debt
                 )::bigint
             END AS starts
         OFFSET 0

@@ -25,7 +25,7 @@ place AS MATERIALIZED (
         CASE
             WHEN queue.as_of IS NOT NULL
             THEN
--- include: debt
+-- include: rate_debt
         END AS debt
     FROM (
         SELECT

@@ -55,7 +55,7 @@ seen AS MATERIALIZED (
             CASE
                 WHEN queue.max_per_second IS NOT NULL
                 THEN
--- include: debt
+-- include: rate_debt
             END AS debt
         FROM (
             SELECT

@@ -1,4 +1,7 @@
-"""Why a job does not run: every cause there is, worst first, and what would change it."""
+"""Why a job does not run: every cause there is, worst first, and what would change it.
+
+The sentences are those of `status/conditions/core.py`.
+"""
 
 from ..conditions import Code
 from .answer import Cause, Explanation, Operator, Target

@@ -11,7 +11,7 @@ from ..changes import changes_of
 from ..conditions import Code
 from ..display_limits import LISTED
 from .answer import Cause, Operator, cause_of
-from .words import Named, target_of
+from .names import Named, target_of
 
 
 def who_set(row: Model, column: str, value: Any) -> Operator | None:

@@ -24,8 +24,8 @@ from .answer import Cause, Explanation, cause_of, sorted_causes
 from .done_by import who_did
 from .gate_causes import exclusive_causes, session_causes, task_causes, user_causes
 from .monitor_causes import monitor_causes
+from .names import gate_name, moment_text, target_of, until_text
 from .queue_causes import queue_causes
-from .words import gate_name, moment_text, target_of, until_text
 from .worker_causes import worker_causes
 
 

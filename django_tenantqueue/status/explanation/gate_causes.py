@@ -21,7 +21,7 @@ from ..display_limits import NAMED
 from ..figures import duration_text
 from .answer import Cause, Target, cause_of
 from .done_by import set_cause, who_set
-from .words import numbers, target_of, until_text
+from .names import numbers, target_of, until_text
 
 _TENANT = re.compile(r"(?:[^\\/]|\\.)*/", re.DOTALL)
 """The part of a gate's key that names the tenant. The SQL of the gates agrees."""

@@ -25,8 +25,8 @@ from .answer import Cause, Target, cause_of, sorted_causes
 from .explain import explain
 from .gate_causes import exclusive_causes, session_causes, task_causes, user_causes
 from .monitor_causes import stops
+from .names import numbers, target_of
 from .queue_causes import queue_causes
-from .words import numbers, target_of
 from .worker_causes import worker_causes
 
 WHOLE = 0

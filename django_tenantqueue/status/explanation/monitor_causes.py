@@ -12,7 +12,7 @@ from ..figures import duration_text
 from .answer import Cause, Target, cause_of
 from .done_by import set_cause, who_did
 from .gate_causes import session_causes
-from .words import target_of
+from .names import target_of
 
 
 def monitor_causes(

@@ -14,7 +14,7 @@ from ..figures import duration_text
 from ..queue_loads import seconds_to_start
 from .answer import Cause, Target, cause_of
 from .done_by import set_cause
-from .words import numbers, target_of
+from .names import numbers, target_of
 
 
 def queue_causes(using: str, job: Job, queue: TenantQueue, *, ready: bool) -> Iterator[Cause]:

@@ -17,7 +17,7 @@ from ..conditions import Code
 from ..takers import Takers
 from ..workers import LEAVING, WorkerState, state_of
 from .answer import Cause, cause_of
-from .words import target_of
+from .names import target_of
 
 
 def worker_causes(

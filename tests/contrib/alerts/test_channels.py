@@ -25,7 +25,7 @@ from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
 from django_tenantqueue.contrib.alerts.services import delete_alert_rules
 from django_tenantqueue.exceptions import InvalidOption, Unsupported
 from django_tenantqueue.testing import run_pending
-from django_tenantqueue.webhooks import signed_headers
+from django_tenantqueue.webhook_signatures import signed_headers
 from tests.process.receivers import SECRET, HttpReceiver, http_receiver
 
 pytestmark = pytest.mark.django_db
