@@ -135,8 +135,8 @@ def test_list_of_many_workers_takes_no_more_statements(
 ) -> None:
     Worker.objects.bulk_create(_copies(make_worker(), 1000))
 
-    # session, user, number of workers, one page of them; five around the statement of their jobs
-    with django_assert_num_queries(9):
+    # session, user, number of workers, one page of them; four around the statement of their jobs
+    with django_assert_num_queries(8):
         response = admin_client.get(LIST)
 
     assert response.context["cl"].result_count == 1001

@@ -217,8 +217,9 @@ class AlertRule(models.Model):
         errors: dict[str, Any] = {}
         watch = self.watch
         if watch is None:
-            known = ", ".join(watched())
-            errors["kind"] = gettext("No installed app has it. Known are: %s.") % known
+            if self.kind:  # else the field says that it is required
+                known = ", ".join(watched())
+                errors["kind"] = gettext("No installed app has it. Known are: %s.") % known
         else:
             for name in ("queue", "task"):
                 if getattr(self, name) and name not in watch.scopes:

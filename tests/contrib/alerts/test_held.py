@@ -25,4 +25,6 @@ def test_rule_opens_an_alert_of_held_jobs(gate: str) -> None:
     label = f"acme / reports: {CAUSES[gate].split(' ')[0]}"
     if gate == "exclusive":
         label = "acme / reports: unique key"
+    if gate == "limit_user":
+        label = "acme / reports: user limit"
     assert found == ([(label, said)] if gate in LATE else [])
