@@ -70,7 +70,7 @@ def test_option_that_is_none_is_the_default():
     monitor = group([noop.call()]).using(parallel=2).using(**options).delay()
 
     usual = group([noop.call()]).delay()
-    for name in ("name", "tenant", "priority", "parallel", "interval", "session_key"):
+    for name in ("name", "tenant", "priority", "parallel", "interval_seconds", "session_key"):
         assert getattr(monitor, name) == getattr(usual, name)
     started = ConcurrentJobMonitor.objects.start("m", [], parallel=1, priority=None)
     assert started.priority == usual.priority
