@@ -67,7 +67,7 @@ def _behind(bench: Bench, backlog: int, columns: dict[str, Any]) -> Sample:
             time.sleep(0.005)
     (line,) = lines
     others = bench.value(
-        "SELECT count(*) FROM tenantqueue_job_history WHERE name <> %s", tasks.stamp.name
+        "SELECT count(*) FROM tenantqueue_job_history WHERE task <> %s", tasks.stamp.name
     )
     TaskControl.objects.all().delete()
     if others:

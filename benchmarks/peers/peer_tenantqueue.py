@@ -82,7 +82,7 @@ class Peer(common.PgPeer):
             "select 't' || g, 'default', 3, now() from generate_series(0, 99) g"
         )
         self.q(
-            "insert into tenantqueue_job_hot (queue_id, lane, priority, is_async, name, "
+            "insert into tenantqueue_job_hot (queue_id, lane, priority, is_async, task, "
             "source_type, source_method, args) "
             "select q.id, 240, 240, true, m.name, 'task', m.name, "
             "jsonb_build_object('args', jsonb_build_array(o.t)) "
