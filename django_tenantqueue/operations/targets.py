@@ -17,6 +17,7 @@ from ..calls.sources import RegisteredTask
 from ..exceptions import InvalidOption, UnknownQueue
 from ..gate_keys import gate_key
 from ..models import ConcurrentJobMonitor, Job, Session, TaskControl, TenantQueue, Worker
+from ..queries.lists import NEWEST
 from .queues import near_names
 from .sessions import make_session
 from .task_control import check_name, make_control
@@ -41,7 +42,6 @@ class NotGiven(Enum):
 NOT_GIVEN: Any = NotGiven.NOT_GIVEN
 """The default of what a verb acts on. A None that the caller gives is refused: it would widen a
 call to all queues of a tenant."""
-MOST_ID = 2**63 - 1
 MODELS: Mapping[str, type[Model]] = {
     "job": Job,
     "queue": TenantQueue,
@@ -89,8 +89,8 @@ def read(target: Any, using: str) -> Given:
             given.models.add(_concrete(type(item)))
             given.ids.append(item.pk)
         elif isinstance(item, int) and not isinstance(item, bool):
-            if abs(item) > MOST_ID:
-                raise InvalidOption(f"{item} is no id: ids go from 1 to {MOST_ID}")
+            if abs(item) > NEWEST:
+                raise InvalidOption(f"{item} is no id: ids go from 1 to {NEWEST}")
             given.ids.append(item)
         else:
             given.others.append(item)

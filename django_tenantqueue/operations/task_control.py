@@ -19,8 +19,6 @@ from ..status.task_names import is_known
 from . import gates
 from .tuning import Ids, delete_rows, ids_of, lock_or_make, switch_rows, tune_rows, write_columns
 
-LONGEST_NAME = 500
-"""Characters of the name of a task."""
 TUNABLE = ("paused", "num_slots", "max_per_second", "burst")
 """Columns of a control that operators change."""
 
@@ -75,10 +73,9 @@ def make_control(using: str, name: str) -> TaskControl:
 
     Raises InvalidOption for a name that no task can have.
     """
-    if not 1 <= len(check_text("task", name).strip()) <= LONGEST_NAME:
-        raise InvalidOption(
-            f"task={name[:100]!r}: the name of a task has from 1 to {LONGEST_NAME} characters"
-        )
+    most = TaskControl._meta.get_field("task").max_length or 0
+    if not 1 <= len(check_text("task", name).strip()) <= most:
+        raise InvalidOption(f"task={name[:100]!r}: a task's name has from 1 to {most} characters")
     return lock_or_make(TaskControl.objects.using(using), ["task"], {"task": name})
 
 

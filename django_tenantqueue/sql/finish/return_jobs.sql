@@ -2,7 +2,7 @@
 -- An error that says why is kept, unless the last one of the job is of the same class: a job that
 -- is given back again and again says so once.
 -- Fenced by (worker, claim_seq). A job that shall be cancelled is left: its worker ends it, else
--- nobody would look at it before its next claim.
+-- the request would stay unread until the next claim.
 -- Locks: the job rows, in the order of `ids`. Index: primary key.
 UPDATE tenantqueue_job_hot AS job
 SET state = CASE WHEN %(delay_seconds)s::float8 > 0 THEN 'scheduled' ELSE 'ready' END,
