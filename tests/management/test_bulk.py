@@ -58,6 +58,8 @@ def test_empty_tenant_is_no_tenant_and_other_empty_filters_are_refused() -> None
     for empty in ("--queue=", "--task=", "--state= ", "--queue-id="):
         with pytest.raises(CommandError, match="is empty: give a value, or leave it out"):
             bulk("cancel", empty)
+    with pytest.raises(CommandError, match="Tenant ' ' has no queue"):
+        bulk("cancel", "--tenant= ")
     assert bulk("cancel", "--tenant=", "--dry-run") == "2 jobs match and can be changed\n"
     bulk("cancel", "--tenant=")
     run_pending()
