@@ -245,7 +245,7 @@ def test_every_key_of_an_executor_is_documented() -> None:
     for name in conf._ENTRY_KEYS:
         assert f"`{name}`" in text
     for name in (*conf._ENTRY_KEYS, *executor.KNOWN):
-        assert f'"{name}": ' in text_of("howto/celery.md")
+        assert f'"{name}": ' in text_of("howto/celery-executor.md")
     assert_named("howto/django-tasks.md", backend.JOB_OPTIONS)
 
 
@@ -336,7 +336,7 @@ def test_attributes_of_exceptions_are_documented() -> None:
 def test_every_statement_says_what_it_does() -> None:
     for path in from_code.statement_files().values():
         assert from_code.sql_head(path), f"{path.name} has no comment at its head"
-        assert f"### `{path.name}`" in text_of("reference/sql.md")
+        assert f"### `{path.name}`" in text_of("contributing/sql.md")
 
 
 def test_every_public_name_is_documented() -> None:
@@ -543,7 +543,7 @@ def test_files_that_pages_name_exist() -> None:
 
 
 def test_functions_that_the_architecture_names_exist() -> None:
-    found = re.findall(r"`([\w/]+\.py)`, `(\w+)\(\)`", text_of("explanation/architecture.md"))
+    found = re.findall(r"`([\w/]+\.py)`, `(\w+)\(\)`", text_of("contributing/architecture.md"))
     assert found
     for name, function in found:
         assert f"def {function}(" in (PACKAGE / name).read_text(), f"{name}: {function}()"
@@ -551,7 +551,7 @@ def test_functions_that_the_architecture_names_exist() -> None:
 
 def test_numbers_of_the_table_are_those_of_the_code() -> None:
     row = re.compile(r"^\| `(\w+)`: `([\w/]+)\.py` \| ([\d,]+) (\w+) \|", re.MULTILINE)
-    found = row.findall(text_of("explanation/why.md"))
+    found = row.findall(text_of("contributing/why.md"))
     assert found
     for name, path, value, unit in found:
         module = importlib.import_module(f"{PACKAGE.name}.{path.replace('/', '.')}")
@@ -628,7 +628,7 @@ def test_part_that_is_out_of_date_is_found() -> None:
 
 def test_files_exist_when_the_architecture_names_them() -> None:
     named = re.findall(
-        r"`((?:[a-z_]+/)+[a-z_]+\.(?:py|sql))`", text_of("explanation/architecture.md")
+        r"`((?:[a-z_]+/)+[a-z_]+\.(?:py|sql))`", text_of("contributing/architecture.md")
     )
 
     assert len(named) > 40
