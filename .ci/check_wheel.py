@@ -61,7 +61,7 @@ def check_contents(wheel: str) -> None:
     ]
     if sorted(required) != sorted(NEEDED):
         sys.exit(f"the wheel asks for {required}, not for {NEEDED}")
-    if links := re.findall(r"\]\((?!https?:)[^)]*\)", metadata.get_payload()):
+    if links := re.findall(r"\]\((?!https?:)[^)]*\)", str(metadata.get_payload())):
         sys.exit(f"the description has links that lead nowhere: {links}")
     print(f"{Path(wheel).name}: {len(found)} files")
 
