@@ -303,10 +303,10 @@ def sql_head(path: Path) -> list[str]:
 
 MEANINGS = {
     "scheduled": "waits for `run_at`: its first time, or the backoff before another attempt",
-    "held": "stands in the line before a gate: of its monitor, session, user or task",
+    "held": "waits at a gate: of its monitor, session, user or task",
     "ready": "waits for a free slot of its queue",
-    "queued": "holds a slot; a worker has claimed it and has not told yet that it runs",
-    "running": "holds a slot; its run has been going on for 0.2 s or more",
+    "queued": "holds a slot; a worker has claimed it and has not reported its start yet",
+    "running": "holds a slot; it has run for 0.2 s or longer",
     "success": "ended: the task returned",
     "error": "ended: the attempts are spent, or the error was permanent",
     "cancelled": "ended: by an operator, or because it expired before its start",
@@ -314,10 +314,10 @@ MEANINGS = {
 
 CAUSES = {
     ("scheduled", "ready"): "its time has come (`promote_jobs.sql`), or an operator runs it now",
-    ("scheduled", "held"): "its time has come, and it has another gate to pass; or it is overtaken "
-    "by others of its session; or its monitor, which may have less in flight, takes it back",
+    ("scheduled", "held"): "its time has come, and a gate holds it; or jobs of its session "
+    "overtook it; or its monitor has too many details in flight",
     ("scheduled", "cancelled"): "cancelled while it waited",
-    ("held", "ready"): "let through its last gate (`release_monitors.sql`, "
+    ("held", "ready"): "it passed its last gate (`release_monitors.sql`, "
     "`release_gates.sql`, `release_task.sql`)",
     (
         "held",
@@ -327,12 +327,12 @@ CAUSES = {
     ("held", "cancelled"): "cancelled while it waited",
     ("ready", "queued"): "claimed (`claim_jobs.sql`)",
     ("ready", "scheduled"): "an operator moves `run_at` into the future",
-    ("ready", "held"): "taken back by a release before anybody has claimed it",
+    ("ready", "held"): "a gate takes it back before a worker has claimed it",
     ("ready", "cancelled"): "cancelled while it waited",
     (
         "queued",
         "held",
-    ): "its task is paused, or as many of its jobs run as may (`take_task_slots.sql`)",
+    ): "its task is paused, or at its limit (`take_task_slots.sql`)",
     ("queued", "running"): "the worker reports the start (`record_runs.sql`)",
     (
         "queued",

@@ -396,7 +396,7 @@ class Surface:
         yield Table("System checks", "", [self.row(text, page, cell=0) for text in ids])
 
     def templates(self) -> Iterator[Table]:
-        """Template tags and filters of the libraries that pages tell to load."""
+        """Template tags and filters of the libraries that pages load."""
         page = ["reference/progress.md"]
         text = "".join(line.text for line in self.pages.read(page[0]))
         for library in dict.fromkeys(re.findall(r"\{% load (\w+) %\}", text)):
