@@ -161,9 +161,7 @@ def draw_turns() -> str:
         drawing.text(
             20 + 7 * (TILE + 8) + 8, 274 + number * 56, f"claim {number + 1}", look="quiet"
         )
-    drawing.text(
-        20, 432, "A claim continues the turn that the last one could not end.", look="quiet"
-    )
+    drawing.text(20, 432, "A claim continues a turn that the last one has begun.", look="quiet")
     drawing.text(20, 488, "Queue B has no jobs: the others share the room", look="title")
     _tiles(drawing, 502, alone)
     return drawing.svg()

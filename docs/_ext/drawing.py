@@ -31,6 +31,9 @@ rect, circle { stroke-width: 1.5; }
 .green { fill: #033a16; stroke: #3fb950; } .amber { fill: #4b2900; stroke: #d29922; }
 .red { fill: #67060c; stroke: #f85149; }
 }"""
+TIP = """\
+<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8"
+ orient="auto"><path class="tip" d="M 0 0 L 8 4 L 0 8 z"/></marker></defs>"""
 
 
 class Drawing:
@@ -93,15 +96,13 @@ class Drawing:
         return "\n".join([*self._head(), *self._parts, "</svg>"]) + "\n"
 
     def _head(self) -> Sequence[str]:
+        size = f'width="{WIDTH}" height="{self._height}"'
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self._height}" '
-            f'width="{WIDTH}" height="{self._height}" role="img" '
-            'aria-labelledby="title about">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self._height}"',
+            f' {size} role="img" aria-labelledby="title about">',
             f'<title id="title">{escape(self._title, quote=False)}</title>',
             f'<desc id="about">{escape(self._about, quote=False)}</desc>',
             f"<style>\n{STYLE}\n</style>",
-            '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" '
-            'markerHeight="8" orient="auto"><path class="tip" d="M 0 0 L 8 4 L 0 8 z"/></marker>'
-            "</defs>",
-            f'<rect class="paper" width="{WIDTH}" height="{self._height}"/>',
+            TIP,
+            f'<rect class="paper" {size}/>',
         )

@@ -9,7 +9,7 @@ from drawing import WIDTH, Drawing
 NULL = "–"
 COLUMNS = {
     "state": 44,
-    "attempt": 130,
+    "attempt": 134,
     "run_at": 194,
     "queued_at": 252,
     "started_at": 332,
