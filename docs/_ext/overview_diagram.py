@@ -39,7 +39,7 @@ def draw_overview() -> str:
         72, 330, "advisory locks:", "one for each child,", _every("checked", PROBE_SECONDS)
     )
     drawing.arrow((266, 396), (266, 292))
-    drawing.text(278, 330, "claim jobs and store", "ends: one round trip")
+    drawing.text(278, 330, "claim and finish jobs:", "one round trip")
     drawing.text(278, 368, _every("heartbeat", HEARTBEAT_SECONDS))
     drawing.arrow((462, 292), (462, 396))
     drawing.text(474, 340, "NOTIFY wakes", "a sleeping one")
