@@ -30,6 +30,7 @@ from gates_diagram import draw_gates
 from house_diagram import draw_house
 from http_operations import operations_tables
 from job_life_diagram import draw_job_life
+from line_diagrams import draw_monitor, draw_session
 from overview_diagram import draw_overview
 from partitions_diagram import draw_partitions
 from state_diagram import draw_states
@@ -599,9 +600,11 @@ DIAGRAMS: dict[str, Callable[[], str]] = {
     "gates.svg": draw_gates,
     "house.svg": house_diagram,
     "job-life.svg": draw_job_life,
+    "monitor.svg": draw_monitor,
     "next-job.svg": draw_next_job,
     "overview.svg": draw_overview,
     "partitions.svg": draw_partitions,
+    "session.svg": draw_session,
     "states.svg": state_diagram,
     "turns.svg": draw_turns,
 }
