@@ -594,21 +594,31 @@ def test_lines_of_a_page_are_short(page: Path) -> None:
 
 
 def test_every_picture_of_the_admin_is_shown() -> None:
-    source = (DOCS / "screenshots.py").read_text().partition("PRODUCT = (")[0]
-    names = re.findall(r'Picture\(\s*"([\w-]+)"', source)
-    assert len(names) > 20
+    source = (DOCS / "screenshots.py").read_text()
+    seat, _, rest = source.partition("PRODUCT = (")
+    pictures = re.findall(r'Picture\(\s*"([\w-]+)"(.*?)(?=Picture\(|\Z)', seat, re.S)
+    assert len(pictures) > 20
     page = (DOCS / "reference/screens.md").read_text()
-    for name in names:
-        for file in (
-            f"{name}.png",
-            *(f"{name}{kind}.jpg" for kind in ("-dark", "-420", "-420-dark")),
-        ):
-            assert (DOCS / "images" / file).exists(), file
+    for name, options in pictures:
+        files = [f"{name}.png"]
+        if "is_varied=True" in options:
+            files += [f"{name}-dark.jpg", f"{name}-420.jpg"]
+        for file in files:
             assert f"(../images/{file})" in page, file
+    tutorial = (DOCS / "tutorial.md").read_text()
+    for name in re.findall(r'"(tutorial-\w+)"', rest):
+        assert f"(images/{name}.png)" in tutorial, name
+
+
+def test_every_picture_is_used_and_exists() -> None:
+    pages = "".join(page.read_text() for page in PAGES)
+    shown = set(re.findall(r"images/([\w-]+\.(?:png|jpg|svg))", pages))
+
+    assert {path.name for path in (DOCS / "images").iterdir()} == shown
 
 
 def test_pictures_stay_small() -> None:
-    assert sum(path.stat().st_size for path in (DOCS / "images").iterdir()) < 9_000_000
+    assert sum(path.stat().st_size for path in (DOCS / "images").iterdir()) < 6_000_000
 
 
 def test_marker_of_an_unknown_part_fails() -> None:

@@ -23,9 +23,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from claim_diagrams import draw_next_job, draw_turns
+from death_diagram import draw_death
 from django.utils.module_loading import import_string
+from gates_diagram import draw_gates
 from house_diagram import draw_house
 from http_operations import operations_tables
+from job_life_diagram import draw_job_life
+from line_diagrams import draw_monitor, draw_session
+from overview_diagram import draw_overview
+from partitions_diagram import draw_partitions
 from state_diagram import draw_states
 from surface import surface_page
 
@@ -61,8 +68,7 @@ def stale() -> dict[Path, str]:
     """Return the files that are out of date, with what they should contain."""
     pages = [path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts]
     wanted = {path: expand(path.read_text()) for path in pages}
-    wanted[DOCS / "images" / "states.svg"] = state_diagram()
-    wanted[DOCS / "images" / "house.svg"] = house_diagram()
+    wanted |= {DOCS / "images" / name: draw() for name, draw in DIAGRAMS.items()}
     return {
         path: text for path, text in wanted.items() if not path.exists() or path.read_text() != text
     }
@@ -587,6 +593,22 @@ PARTS: dict[str, Callable[[], str]] = {
     "server-commands": server_commands,
     "surface": lambda: surface_page(expand),
 }
+
+
+DIAGRAMS: dict[str, Callable[[], str]] = {
+    "dead-worker.svg": draw_death,
+    "gates.svg": draw_gates,
+    "house.svg": house_diagram,
+    "job-life.svg": draw_job_life,
+    "monitor.svg": draw_monitor,
+    "next-job.svg": draw_next_job,
+    "overview.svg": draw_overview,
+    "partitions.svg": draw_partitions,
+    "session.svg": draw_session,
+    "states.svg": state_diagram,
+    "turns.svg": draw_turns,
+}
+"""The files of docs/images that are drawn from the code."""
 
 
 def _warn(app: Any) -> None:
