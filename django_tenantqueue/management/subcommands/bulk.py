@@ -68,7 +68,11 @@ class Bulk(Subcommand):
             text, found = "0 jobs match and can be changed: no job was started", {"job": None}
         else:
             job = bulk.start(action, filters, values)
-            text, found = f"job #{job.pk} does it: see its page in the admin", {"job": job.pk}
+            text = (
+                f"job #{job.pk} does it when a worker runs it: its page in the admin shows how far "
+                "it is"
+            )
+            found = {"job": job.pk}
         if options["format"] == "json":
             self.print_json(found)
         else:
