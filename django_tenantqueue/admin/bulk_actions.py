@@ -103,6 +103,7 @@ def act_on_all(
         asked = read_filters(using, filters, tenants=visible_tenants(request))
         if asked.problem:
             raise InvalidArgument(asked.problem)
+        tenant = bulk.tenant_of_bulk(filters, visible_tenants(request))
     except InvalidArgument as error:
         model_admin.message_user(request, str(error), messages.ERROR)
         return None
@@ -122,7 +123,6 @@ def act_on_all(
         model_admin.message_user(request, text, messages.WARNING)
         return None
     question = QUESTIONS[action]
-    tenant = bulk.tenant_of_bulk(filters, visible_tenants(request))
     return ask(
         model_admin,
         request,

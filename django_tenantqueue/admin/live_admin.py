@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
+from django import forms
 from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import Model, QuerySet
@@ -96,6 +97,13 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     def get_readonly_fields(self, request: HttpRequest, obj: _M | None = None) -> Any:
         shown = self._shown_instead(request, obj)
         return (*(self.fixed if obj else ()), *self.readonly_fields, *shown.values())
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Keep blanks around tenants, names and keys, as `.delay()` does."""
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if isinstance(field, forms.CharField) and db_field.name in self.fixed:
+            field.strip = False
+        return field
 
     def _shown_instead(self, request: HttpRequest, obj: _M | None) -> dict[Any, str]:
         """Return what a page shows in the place of columns that cannot be edited."""

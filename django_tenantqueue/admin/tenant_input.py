@@ -68,19 +68,19 @@ class TenantField(forms.Field):
         offered |= {EVERY} if tenants is None else set()
         widget = TenantInput([choice for choice in CHOICES if choice[0] in offered])
         super().__init__(required=False, widget=widget, **kwargs)
-        self._name = forms.CharField(required=False, max_length=max_length)
+        self._name = forms.CharField(required=False, max_length=max_length, strip=False)
 
     def to_python(self, value: Any) -> str | None:
         """Return the tenant. A name alone is that of one tenant."""
         choice, _colon, text = (value or "").partition(":")
         name = str(self._name.clean(text))
         if choice in ("", ONE):
-            if not name:
+            if not name.strip():
                 raise ValidationError(
                     gettext("Give the name of the tenant, or choose no tenant or every tenant.")
                 )
             return name
-        if name:
+        if name.strip():
             raise ValidationError(gettext("Remove the name, or choose one tenant."))
         if choice not in (NONE, EVERY):
             raise ValidationError(gettext("Choose one tenant, no tenant or every tenant."))

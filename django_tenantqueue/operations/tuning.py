@@ -149,6 +149,8 @@ def _cleaned(row: Model, name: str, value: Any) -> Any:
     if isinstance(value, timedelta) and isinstance(field, FloatField):
         value = value.total_seconds()
     try:
+        if isinstance(value, bool) and isinstance(field, IntegerField | FloatField):
+            raise ValidationError(gettext("Enter a number."))
         if isinstance(value, float):
             if not isfinite(value):
                 raise ValidationError(gettext("Enter a number."))
