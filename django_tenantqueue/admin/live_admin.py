@@ -21,7 +21,7 @@ from .base import TenantQueueModelAdmin
 from .confirmation import confirm
 from .formats import badge, counted, number, value_text
 from .live_forms import SingleTuneForm, TuneForm, TuneFormSet, column_label
-from .tenant_input import tenant_text
+from .tenant_input import has_every_tenant, tenant_text
 
 _M = TypeVar("_M", bound=Model)
 
@@ -110,7 +110,7 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
         may_edit = self.may_edit(request, obj)
         shown = {} if may_edit else dict(self.masked)
         is_fixed = obj is not None and ("tenant" in self.fixed or not may_edit)
-        if is_fixed and any(field.name == "tenant" and field.null for field in self.opts.fields):
+        if is_fixed and has_every_tenant(self.model):
             shown["tenant"] = "tenant_shown"
         return shown
 

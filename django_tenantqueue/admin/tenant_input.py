@@ -10,6 +10,7 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.db.models import Case, Model, QuerySet, Value, When
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -32,6 +33,19 @@ def typed(tenant: str | None) -> Typed:
     """Return what the inputs show of a column."""
     choice = EVERY if tenant is None else ONE if tenant else NONE
     return Typed(f"{choice}:{tenant or ''}")
+
+
+def has_every_tenant(model: type[Model]) -> bool:
+    """Whether a row of a model may be about every tenant."""
+    return any(field.name == "tenant" and field.null for field in model._meta.concrete_fields)
+
+
+def with_choice(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Return the rows with `tenant_choice`: what the select would post."""
+    choice = Case(
+        When(tenant=None, then=Value(EVERY)), When(tenant="", then=Value(NONE)), default=Value(ONE)
+    )
+    return rows.annotate(tenant_choice=choice)
 
 
 def tenant_text(tenant: str | None) -> str:

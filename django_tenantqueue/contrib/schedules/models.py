@@ -310,7 +310,8 @@ class Schedule(models.Model):
         except NotAllowed as error:
             raise ValidationError({"task": str(error)}) from None
         try:
-            self.recurrence.check()
+            if self.expression:  # else its field says so
+                self.recurrence.check()
         except InvalidOption as error:
             raise ValidationError({"expression": str(error)}) from None
         if self.tenant is None and self.overlap != self.Overlap.ALLOW:
