@@ -40,7 +40,7 @@ def has_every_tenant(model: type[Model]) -> bool:
     return any(field.name == "tenant" and field.null for field in model._meta.concrete_fields)
 
 
-def with_choice(rows: QuerySet[Any]) -> QuerySet[Any]:
+def with_choice(rows: QuerySet[Any]) -> Any:
     """Return the rows with `tenant_choice`: what the select would post."""
     choice = Case(
         When(tenant=None, then=Value(EVERY)), When(tenant="", then=Value(NONE)), default=Value(ONE)
