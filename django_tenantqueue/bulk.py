@@ -28,6 +28,7 @@ from .operations.bulk_actions import ACTIONS, TASK_PREFIX, find_action
 from .operations.queues import make_queue
 from .states import Priority
 from .status.display_limits import TOTAL_COUNTED_TO
+from .status.figures import NOTHING
 from .status.job_filters import COUNT_PAGE, LABELS, count_matching, read_filters
 from .status.visible import tenants_of, visible_jobs
 from .tasks import InternalTask
@@ -59,7 +60,8 @@ def start(
     """Enqueue a job that does `action` to all jobs that match, and return it.
 
     `action`: "retry", "cancel", "run_now", "change_priority" (with `values` {"priority": 120}),
-    "move" ({"queue": "mail"}, and "tenant" where not each job stays with its own) or "delete".
+    "move" ({"queue": "mail"}, and "tenant" where not each job stays with its own: "" is none) or
+    "delete".
     `filters` are those of the list of jobs, as its address has them: state, tenant, queue,
     queue_id, name, q. Jobs that are created later do not match. `user` is who asks: the job sees
     what they may see. Permissions are the caller's affair. In the list of changes the entry names
@@ -72,8 +74,10 @@ def start(
     tenants = None if user is None else tenants_of(user)
     if problem := read_filters(settings.database, given, tenants=tenants).problem:
         raise InvalidArgument(problem)
-    if tenants is not None and wanted.get("tenant", "") not in ("", *tenants):
-        raise InvalidArgument(gettext("You are not allowed to see tenant “%s”.") % wanted["tenant"])
+    goal = wanted.get("tenant")
+    if tenants is not None and goal is not None and goal not in tenants:
+        text = gettext("You are not allowed to see tenant “%s”.")
+        raise InvalidArgument(text % (goal or NOTHING))
     tenant = tenant_of_bulk(given, tenants)
     make_queue(settings.database, tenant, settings.admin_queue, num_slots=1)
     actor = current_actor()
@@ -88,10 +92,15 @@ def start(
 
 
 def tenant_of_bulk(filters: Mapping[str, str], tenants: Collection[str] | None) -> str:
-    """Return the tenant in whose queue a bulk action runs: one that its user sees."""
+    """Return the tenant in whose queue a bulk action runs: one that its user sees.
+
+    Raises InvalidArgument for a user who sees none.
+    """
     if tenants is None:
         return ""
-    return filters.get("tenant", min(tenants, default=""))
+    if not tenants:
+        raise InvalidArgument(gettext("You are not allowed to see any tenant."))
+    return filters.get("tenant", min(tenants))
 
 
 def clean_filters(filters: Mapping[str, str]) -> dict[str, str]:

@@ -466,10 +466,11 @@ def bulk(
     """Enqueue a job that acts on all jobs that match, and return it.
 
     `action`: "retry", "cancel", "run_now", "change_priority" with `values` {"priority": 120},
-    "move" with {"queue": "mail"}, and "tenant" if needed, or "delete". `filters` are those of the
-    list of jobs: `state`, `tenant` ("" is no tenant), `queue`, `queue_id`, `task`, `q`; None: all
-    jobs. Jobs that are created later do not match. `user` limits the jobs to those that this user
-    of the admin may see. Raises InvalidOption, InvalidArgument, QueueRetired, QueueFull.
+    "move" with {"queue": "mail"}, and "tenant" if needed ("" is none), or "delete". `filters` are
+    those of the list of jobs: `state`, `tenant` ("" is no tenant), `queue`, `queue_id`, `task`,
+    `q`; None: all jobs. Jobs that are created later do not match. `user` limits the jobs to those
+    that this user of the admin may see. Raises InvalidOption, InvalidArgument, QueueRetired,
+    QueueFull.
     """
     if filters is not None and not (isinstance(filters, Mapping) and filters):
         raise InvalidOption(

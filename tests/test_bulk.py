@@ -161,6 +161,16 @@ def test_jobs_move_to_another_tenant_unless_a_session_keeps_them() -> None:
     assert set(Job.objects.filter(queue=mail).values_list("pk", flat=True)) == set(free)
 
 
+@pytest.mark.parametrize(("tenant", "goal"), [("", "nobodys"), (None, "own")])
+def test_jobs_move_to_no_tenant_where_the_tenant_is_empty(tenant: str | None, goal: str) -> None:
+    queues = {"nobodys": paused_queue("", "mail"), "own": paused_queue("acme", "mail")}
+    ids = make_jobs(paused_queue("acme"), 3)
+
+    do("move", {"queue": "mail", "tenant": tenant})
+
+    assert set(Job.objects.filter(queue=queues[goal]).values_list("pk", flat=True)) == set(ids)
+
+
 def test_delete_takes_finished_jobs_and_leaves_those_of_monitors() -> None:
     queue = paused_queue()
     old = make_jobs(queue, 13, state=State.SUCCESS)

@@ -460,6 +460,11 @@ def test_users_are_found_and_made_by_key() -> None:
     assert Session.objects.user_limits().count() == 3
     with pytest.raises(ValidationError):
         control.limit_user("acme", 7, -1)
+    for number in (True, False):
+        with pytest.raises(ValidationError, match="Enter a number"):
+            control.limit_user("acme", 7, number)
+        with pytest.raises(ValidationError, match="Enter a number"):
+            control.tune(row, num_slots=number)
 
 
 def test_monitor_is_paused_tuned_cancelled_and_retried() -> None:

@@ -27,11 +27,12 @@ from ..models import Job
 from ..queries.lists import NEWEST
 from ..status.changes import changes_of
 from ..status.display_limits import PAGE
-from ..status.stored_rows import stored_columns
+from ..status.stored_rows import Column, stored_columns
 from .acting import acting
 from .change_text import described, only_of
 from .export import Table, download, read_pages
 from .formats import read_number
+from .tenant_input import has_every_tenant, with_choice
 from .visible import is_limited, is_of_fleet, only_visible, tenant_of, visible_tenants
 
 _M = TypeVar("_M", bound=Model)
@@ -169,7 +170,11 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     def export_table(self, changelist: ChangeList) -> Table:
         stored = stored_columns(self.model)
         columns = [column for column in stored if column.name not in self.not_exported]
-        return Table(self.export_name, columns, read_pages(changelist.queryset, columns))
+        rows = changelist.queryset
+        if has_every_tenant(self.model):  # CSV has one empty cell for none and for every one
+            columns.append(Column("tenant_choice", "tenant_choice"))
+            rows = with_choice(rows)
+        return Table(self.export_name, columns, read_pages(rows, columns))
 
     def page(
         self, request: HttpRequest, template: str, title: str, **context: Any

@@ -34,7 +34,9 @@ from ..status.job_filters import (
 from .base import PAGE_PARAMETERS, TenantQueueModelAdmin
 from .confirmation import ask, is_answered
 from .job_forms import MoveAllForm, PriorityForm
+from .job_list_filters import given_filters
 from .links import job_url
+from .tenant_input import tenant_text
 from .visible import visible_tenants
 
 COUNTED_PAGES = TOTAL_COUNTED_TO * 3 // 2 // COUNT_PAGE
@@ -103,6 +105,7 @@ def act_on_all(
         asked = read_filters(using, filters, tenants=visible_tenants(request))
         if asked.problem:
             raise InvalidArgument(asked.problem)
+        tenant = bulk.tenant_of_bulk(filters, visible_tenants(request))
     except InvalidArgument as error:
         model_admin.message_user(request, str(error), messages.ERROR)
         return None
@@ -122,7 +125,6 @@ def act_on_all(
         model_admin.message_user(request, text, messages.WARNING)
         return None
     question = QUESTIONS[action]
-    tenant = bulk.tenant_of_bulk(filters, visible_tenants(request))
     return ask(
         model_admin,
         request,
@@ -137,8 +139,8 @@ def act_on_all(
 
 
 def _given(request: HttpRequest) -> dict[str, str]:
-    given = {name: str(request.GET[name]).strip() for name in request.GET}
-    return {name: text for name, text in given.items() if text and name not in PAGE_PARAMETERS}
+    names = [name for name in request.GET if name not in PAGE_PARAMETERS]
+    return given_filters({name: request.GET[name] for name in names})
 
 
 def _form(using: str, action: str, filters: Mapping[str, str], request: HttpRequest) -> Form | None:
@@ -185,11 +187,14 @@ def count_text(count: Count) -> str:
 
 def filter_texts(filters: Mapping[str, str]) -> list[str]:
     """Return the filters in force as people read them."""
-    states = dict(STATE_LABELS)
+    texts = dict(filters)
+    if "state" in texts:
+        texts["state"] = str(dict(STATE_LABELS).get(texts["state"], texts["state"]))
+    if "tenant" in texts:
+        texts["tenant"] = tenant_text(texts["tenant"])
     return [
-        gettext("%(filter)s: %(value)s")
-        % {"filter": LABELS[name], "value": states.get(value, value) if name == "state" else value}
-        for name, value in filters.items()
+        gettext("%(filter)s: %(value)s") % {"filter": LABELS[name], "value": text}
+        for name, text in texts.items()
     ]
 
 

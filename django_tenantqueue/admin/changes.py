@@ -19,7 +19,7 @@ from ..status.display_limits import READ
 from ..text import is_storable
 from .base import EmptyList, LoadedChangeList, TenantQueueModelAdmin
 from .change_text import ids_text, target, values_text
-from .filters import ExactFilter, TenantFilter
+from .filters import TENANT_FILTERS, ExactFilter
 from .formats import NOTHING, exact_text, moment, read_number
 from .visible import is_limited
 
@@ -110,7 +110,7 @@ class ChangeAdmin(TenantQueueModelAdmin[Change]):
     )
     list_display = ("when", "who", "source", "action", "what", "values")
     list_display_links = ("when",)
-    list_filter = (KindFilter, "action", "source", ActorFilter, TenantFilter)
+    list_filter = (KindFilter, "action", "source", ActorFilter, *TENANT_FILTERS)
     list_per_page = 100
     sortable_by = ()
     search_fields = ("object_label",)

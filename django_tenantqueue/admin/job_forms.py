@@ -63,12 +63,13 @@ class _QueueForm(forms.Form):
         label=_("Tenant"),
         max_length=200,
         required=False,
+        strip=False,
         help_text=_(
             "Empty: each job stays with its tenant. Jobs of a session, user, monitor or key do so "
             "in any case."
         ),
     )
-    queue = forms.CharField(label=_("Queue"), max_length=100)
+    queue = forms.CharField(label=_("Queue"), max_length=100, strip=False)
 
     def __init__(
         self, using: str, data: Any = None, *, visible: Collection[str] | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
+from django import forms
 from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import Model, QuerySet
@@ -20,7 +21,7 @@ from .base import TenantQueueModelAdmin
 from .confirmation import confirm
 from .formats import badge, counted, number, value_text
 from .live_forms import SingleTuneForm, TuneForm, TuneFormSet, column_label
-from .tenant_input import tenant_text
+from .tenant_input import has_every_tenant, tenant_text
 
 _M = TypeVar("_M", bound=Model)
 
@@ -97,12 +98,19 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
         shown = self._shown_instead(request, obj)
         return (*(self.fixed if obj else ()), *self.readonly_fields, *shown.values())
 
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Keep blanks around tenants, names and keys, as `.delay()` does."""
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if isinstance(field, forms.CharField) and db_field.name in self.fixed:
+            field.strip = False
+        return field
+
     def _shown_instead(self, request: HttpRequest, obj: _M | None) -> dict[Any, str]:
         """Return what a page shows in the place of columns that cannot be edited."""
         may_edit = self.may_edit(request, obj)
         shown = {} if may_edit else dict(self.masked)
         is_fixed = obj is not None and ("tenant" in self.fixed or not may_edit)
-        if is_fixed and any(field.name == "tenant" and field.null for field in self.opts.fields):
+        if is_fixed and has_every_tenant(self.model):
             shown["tenant"] = "tenant_shown"
         return shown
 

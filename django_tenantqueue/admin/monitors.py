@@ -22,7 +22,7 @@ from ..operations import monitor_control
 from ..status.monitor_progress import Progress, progress_of
 from .base import EmptyList, jobs_hidden
 from .export import download
-from .filters import CancelledFilter, TenantFilter
+from .filters import TENANT_FILTERS, CancelledFilter
 from .formats import NOTHING, moment_text, read_number, state_badge
 from .links import job_link
 from .live_admin import TunedAdmin
@@ -62,7 +62,7 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
     list_display = ("title", "overview", "paused", "parallel", "interval_seconds", "priority")
     list_display_links = ("title",)
     list_editable = ("parallel", "interval_seconds", "priority", "paused")
-    list_filter = ("paused", CancelledFilter, TenantFilter)
+    list_filter = ("paused", CancelledFilter, *TENANT_FILTERS)
     list_per_page = 25
     search_fields = ("name",)
     search_help_text = _("A part of the name, or a monitor's number, as in #12.")

@@ -23,7 +23,7 @@ from ..queries.gates import SessionLoad
 from ..states import State
 from ..status.display_limits import COUNTED_TO
 from .base import EmptyList, jobs_hidden
-from .filters import HaltedFilter, TenantFilter
+from .filters import TENANT_FILTERS, HaltedFilter
 from .formats import NOTHING, badge, badges, counted, state_badge, table
 from .links import job_link
 from .live_admin import LinedAdmin
@@ -155,7 +155,7 @@ class SessionAdmin(LineAdmin[Session]):
     list_display = ("title", "why", "inside", "line", "paused")
     list_display_links = ("title",)
     list_editable = ("paused",)
-    list_filter = ("paused", HaltedFilter, TenantFilter)
+    list_filter = ("paused", HaltedFilter, *TENANT_FILTERS)
     readonly_fields = ("tenant", "key", "why", "jobs", "created_at")
     fieldsets = (
         (None, {"fields": (("tenant", "key"), "why")}),
@@ -211,7 +211,7 @@ class UserLimitAdmin(LineAdmin[UserLimit]):
     list_display = ("user", "trouble", "num_slots", "inside", "line", "paused")
     list_display_links = ("user",)
     list_editable = ("num_slots", "paused")
-    list_filter = ("paused", TenantFilter)
+    list_filter = ("paused", *TENANT_FILTERS)
     readonly_fields = ("jobs", "created_at")
     fieldsets = (
         (None, {"fields": (("tenant", "key"),)}),

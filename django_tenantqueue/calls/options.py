@@ -94,11 +94,12 @@ def of_apps() -> dict[str, Callable[[Any, Any], Any]]:
     return {name: read for own in hooks(Feature.task_options) for name, read in own().items()}
 
 
-def unknown_option(name: str, known: Any) -> InvalidOption:
+def unknown_option(
+    name: str, known: Any, elsewhere: Mapping[str, str] = foreign.OPTIONS
+) -> InvalidOption:
     """Return the error for an option that does not exist, with the one that is meant."""
-    if name in foreign.OPTIONS:
-        said = f"use {foreign.OPTIONS[name]}"
-        return InvalidOption(f"unknown option {name!r}: {said}", option=name)
+    if name in elsewhere:
+        return InvalidOption(f"unknown option {name!r}: use {elsewhere[name]}", option=name)
     if name not in known and (name in OF_TASKS or (apps.apps_ready and name in of_apps())):
         return InvalidOption(f"unknown option {name!r}: it is an option of @task", option=name)
     near = get_close_matches(name, known, n=1)
@@ -225,7 +226,7 @@ def read_session(name: str, value: Any) -> str | Serial:
 def check_unique(name: str, value: Any) -> Unique:
     if not isinstance(value, Unique):
         raise InvalidOption(
-            f"{name}={value!r}: it must be a Unique, as in Unique('until_executed', ttl=600)"
+            f"{name}={value!r}: it must be a Unique, as in Unique('until_executed', key='shop-1')"
         )
     return value
 

@@ -11,7 +11,6 @@ from math import isnan
 from typing import Any
 
 import psycopg
-from django.dispatch import Signal
 
 from .. import signals
 from ..calls.arguments import encode_result
@@ -84,12 +83,12 @@ def log_error(running: RunningJob, message: str, *args: object) -> None:
         logger.error(f"{message}: the error cannot be shown", *args, extra=about(running))  # noqa: G004
 
 
-def announce(signal: Signal, running: RunningJob, **said: object) -> None:
+def announce(signal: signals.TaskSignal, running: RunningJob, **said: object) -> None:
     """Send a signal; what a receiver raises is logged, and changes no outcome."""
     claimed = running._claimed
     task = known_task(claimed.source_type, claimed.source_method)
     try:
-        signal.send_robust(task, task=running.task, job_id=running.id, **said)
+        signal.announce(task, task=running.task, job_id=running.id, extra=about(running), **said)
     except (Cancelled, TimeLimitExceeded):  # the run was interrupted meanwhile
         raise
     except BaseException:  # noqa: BLE001 - send_robust() catches each Exception, not SystemExit

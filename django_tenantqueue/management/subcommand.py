@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 
 from .database import acting_as_shell_user, telling_database_errors
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Numbers of errors of a file that takes no more."""
+
+
+def _drop_output() -> None:
+    """Drop what is still in the buffer: it would be an error at the end of the process."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Subcommand(BaseCommand):
@@ -42,9 +51,13 @@ class Subcommand(BaseCommand):
                 done: str | None = super().execute(*args, **options)
             self.stdout.flush()  # here, where a reader that is gone can be told from a failure
         except BrokenPipeError:
-            # what is still in the buffer would be an error at the end of the process
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _drop_output()
             return None
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            _drop_output()
+            raise CommandError(f"the output cannot be written: {error.strerror}") from error
         return done
 
     def print_json(self, values: Any) -> None:

@@ -102,6 +102,8 @@ class Job(models.Model):
     )
     State = State
     """The states by their names, as in `Job.State.ERROR`."""
+    if not TYPE_CHECKING:
+        Status = foreign.NotHere(foreign.JOB)
     state = StateField(_("state"), max_length=10, choices=State.choices)
     final = models.BooleanField(default=False, editable=False)
     is_async = models.BooleanField(_("coroutine"), default=False)

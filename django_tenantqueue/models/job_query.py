@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from django.core.exceptions import FieldError
 from django.db import models, router
 
-from ..calls import foreign
 from ..calls.arguments import write_alias
 from ..coroutines import twin
 from ..states import ACTIVE, State
+from .hinted_query import HintedQuerySet
 
 if TYPE_CHECKING:
     from .job import Job
@@ -33,17 +32,8 @@ def source_types(target: models.Model) -> list[str]:
     return [label] if usual else [label, f"{label}@{alias}"]
 
 
-class JobQuerySet(models.QuerySet["Job"]):
+class JobQuerySet(HintedQuerySet["Job"]):
     """Reads that operators and views need. Each is served by an index of the leaf it names."""
-
-    def _filter_or_exclude(self, negate: bool, args: Any, kwargs: dict[str, Any]) -> Any:
-        try:
-            return super()._filter_or_exclude(negate, args, kwargs)  # type: ignore[misc]
-        except FieldError as error:
-            for name in kwargs:
-                if meant := foreign.COLUMNS.get(name.partition("__")[0]):
-                    raise FieldError(f"{error}. Instead of {name!r} use {meant}") from None
-            raise
 
     def unfinished(self) -> Self:
         """Jobs in the hot leaf."""

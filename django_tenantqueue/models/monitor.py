@@ -33,6 +33,10 @@ def _operation(name: str) -> Any:
     return import_string(f"django_tenantqueue.operations.monitors.{name}")
 
 
+_MADE = (
+    "made with its details, by ConcurrentJobMonitor.objects.start(name, [task.call(…), …], "
+    "parallel=5, on_end=other.call(…))"
+)
 _OPTIONS = (
     *("parallel", "interval", "priority", "tenant", "queue", "session", "on_end"),
     *("stop_after_failures", "keep_open", "created_by"),
@@ -61,7 +65,7 @@ class MonitorManager(models.Manager["ConcurrentJobMonitor"]):
     ) -> ConcurrentJobMonitor:
         """Make a monitor and its details in the current transaction. See operations.monitors."""
         for option in unknown:
-            raise unknown_option(option, _OPTIONS)
+            raise unknown_option(option, _OPTIONS, {**foreign.OPTIONS, **foreign.START})
         started: ConcurrentJobMonitor = _operation("start")(
             name,
             details,
@@ -155,16 +159,19 @@ class ConcurrentJobMonitor(models.Model):
             ),
         )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        try:
+            super().__init__(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{error}. A monitor is {_MADE}") from None
+
     def __str__(self) -> str:
         return f"{self.name} #{self.pk}"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         """Save it. Raises Unsupported for a new one, which `objects.start()` makes."""
         if self.anchor_id is None:
-            raise Unsupported(
-                f"monitor {self.name!r} cannot be saved: it is made with its details, by "
-                "ConcurrentJobMonitor.objects.start(name, [task.call(…), …], parallel=5)"
-            )
+            raise Unsupported(f"monitor {self.name!r} cannot be saved: it is {_MADE}")
         super().save(*args, **kwargs)
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:

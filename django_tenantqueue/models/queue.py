@@ -10,9 +10,11 @@ from django.db.models import Q
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
+from ..calls import foreign
 from ..coroutines import twin
 from ..exceptions import InvalidState
 from . import shared_columns
+from .hinted_query import HintedQuerySet
 from .verbs import act
 
 if TYPE_CHECKING:
@@ -75,6 +77,8 @@ class TenantQueue(models.Model):
     )
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
+    objects = HintedQuerySet["TenantQueue"].as_manager()
+
     class Meta:
         verbose_name = _("tenant queue")
         verbose_name_plural = _("tenant queues")
@@ -104,6 +108,12 @@ class TenantQueue(models.Model):
 
     def __str__(self) -> str:
         return f"{self.tenant or '–'} / {self.name}"
+
+    if not TYPE_CHECKING:  # else every attribute would exist
+
+        def __getattr__(self, name):
+            """Say what is used here in place of an attribute that queues elsewhere have."""
+            raise foreign.unknown_attribute(self, name, foreign.QUEUE)
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
         """Delete it. Raises InvalidState while it has jobs, which would be of no tenant then."""

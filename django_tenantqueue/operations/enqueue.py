@@ -154,13 +154,13 @@ def _call_enqueue_hook(task: RegisteredTask | None, job: Job) -> None:
 
 
 def _announce(source: Source, target: Target, job_ids: Iterable[int]) -> None:
-    """Send job_enqueued for each of these jobs. Django logs the errors of receivers."""
+    """Send job_enqueued for each of these jobs."""
     task = known_task(source.source_type, source.source_method)
     if not signals.job_enqueued.has_listeners(task):
         return
-    said = {"task": source.name, "tenant": target.tenant, "queue": target.queue}
+    said: dict[str, Any] = {"task": source.name, "tenant": target.tenant, "queue": target.queue}
     for job_id in job_ids:
-        signals.job_enqueued.send_robust(task, job_id=job_id, **said)
+        signals.job_enqueued.announce(task, job_id=job_id, **said)
 
 
 def _enqueue_gated(

@@ -270,7 +270,7 @@ def _queues(given: _Names) -> Iterable[int]:
             whose = "no tenant has a" if given.tenant is None else f"tenant {given.tenant!r} has no"
             raise UnknownQueue(
                 f"{given.verb}(queue={name!r}): {whose} queue of that name."
-                f"{near_names(name, rows)} make_queue() makes one"
+                f"{near_names(name, rows)} make_queue({given.tenant or '…'!r}, {name!r}) makes one"
             )
         yield from found
 

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from ..batches import BATCH
 from ..models import TenantQueue
 from ..queries.lists import NEWEST, JobFilter
-from ..states import ACTIVE, FINAL, UNFINISHED, State
+from ..states import ACTIVE, ELSEWHERE, FINAL, UNFINISHED, State
 from ..text import is_storable, read_number
 from .job_pages import QUEUES_MOST, JobPage, find_jobs, queue_ids
 from .task_names import is_known
@@ -122,8 +122,11 @@ def read_filters(
             return _problem(gettext("There is no job with %r.") % value)
     state = values.get("state")
     if state is not None and state not in STATE_GROUPS:
-        text = gettext("Unknown state %(state)r. Known states: %(known)s.")
-        return _problem(text % {"state": state, "known": ", ".join(STATE_GROUPS)})
+        said = {"state": state, "known": ", ".join(STATE_GROUPS)}
+        if (meant := ELSEWHERE.get(state.lower())) is not None:
+            text = gettext("Unknown state %(state)r: use %(meant)r. Known states: %(known)s.")
+            return _problem(text % {**said, "meant": meant.value})
+        return _problem(gettext("Unknown state %(state)r. Known states: %(known)s.") % said)
     search = values.get(SEARCH)
     if search is not None and (query := search.removeprefix("#")).isdecimal():
         number = read_number(query)

@@ -165,7 +165,7 @@ def test_rates_are_of_the_last_details_and_of_the_whole_life(admin_client: Clien
 def test_nearly_ended_monitor_is_not_shown_as_ended(admin_client: Client) -> None:
     monitor = start(300, parallel=300)
     with pytest.raises(RuntimeError):
-        run_pending(most=298)
+        run_pending(limit=298)
 
     assert " 99 % 29" in text_of(admin_client.get(page_of(monitor)))
 

@@ -152,7 +152,7 @@ def test_page_says_how_many_details_it_leaves_out(admin_client: Client, monkeypa
 def test_page_says_when_it_may_end(admin_client: Client) -> None:
     monitor = start(60, parallel=50)
     with pytest.raises(RuntimeError):
-        run_pending(most=20)
+        run_pending(limit=20)
 
     text = text_of(admin_client.get(page_of(monitor)))
 
@@ -163,7 +163,7 @@ def test_page_says_when_it_may_end(admin_client: Client) -> None:
 def test_actions_pause_resume_retry_and_cancel(admin_client: Client) -> None:
     monitor = start(failing=2, parallel=1)
     ended = start(0)
-    run_pending(most=100)
+    run_pending(limit=100)
     second = start()
 
     assert "1 monitor changed" in act(admin_client, "pause_selected", second)

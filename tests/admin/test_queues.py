@@ -20,6 +20,7 @@ from django_tenantqueue.models import TenantQueue
 from django_tenantqueue.operations import control
 from django_tenantqueue.status import busy_queues, queue_loads, queue_troubles
 from tests.factories import made_changes, make_figure, make_jobs, make_queue, make_worker
+from tests.testapp.tasks import noop
 
 from .conftest import text_of, url_of
 from .forms import form_values, say_yes
@@ -368,6 +369,16 @@ def test_a_queue_can_be_added_before_its_first_job(admin_client: Client) -> None
     assert TenantQueue.objects.get(tenant="acme", name="reports").num_slots == 2
     assert again.status_code == 200
     assert "already exists" in text_of(again)
+
+
+def test_blanks_around_names_are_kept_as_delay_keeps_them(admin_client: Client) -> None:
+    address = url_of("tenantqueue", "add")
+    values = show(admin_client, address)
+
+    save(admin_client, values, address, tenant="acme ", name=" mail", num_slots="2")
+
+    job = noop.using(tenant="acme ", queue=" mail").delay()
+    assert TenantQueue.objects.get().pk == job.queue_id
 
 
 @pytest.mark.parametrize(

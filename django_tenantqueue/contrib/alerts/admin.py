@@ -16,7 +16,7 @@ from django.utils.translation import gettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
 from ...admin.base import EmptyList, TenantQueueModelAdmin
-from ...admin.filters import TenantFilter
+from ...admin.filters import TENANT_FILTERS
 from ...admin.formats import NOTHING, badge, badges, duration_text, failure_text, moment, unbroken
 from ...admin.links import job_links
 from ...admin.live_admin import TunedAdmin
@@ -108,7 +108,7 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
     list_display = ("title", "now", "limit", "to", "checked", "enabled")
     list_display_links = ("title",)
     list_editable = ("enabled",)
-    list_filter = (KindFilter, "enabled", TenantFilter)
+    list_filter = (KindFilter, "enabled", *TENANT_FILTERS)
     search_fields = ("name",)
     search_help_text = _("A part of the name.")
     ordering = ("tenant", "name")

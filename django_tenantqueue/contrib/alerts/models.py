@@ -157,8 +157,6 @@ class AlertRule(models.Model):
         )
 
     def __str__(self) -> str:
-        if self.tenant is None:
-            return self.name
         return f"{shared_columns.scope_label(self.tenant)} / {self.name}"
 
     @property

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ...admin.base import EmptyList
 from ...admin.confirmation import confirm
-from ...admin.filters import TenantFilter
+from ...admin.filters import TENANT_FILTERS
 from ...admin.formats import badge, moment
 from ...admin.live_admin import TunedAdmin
 from ...admin.live_forms import SingleTuneForm, SplitDateTime
@@ -84,7 +84,7 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
     list_display = ("title", "state", "scopes", "used", "expiry", "requests_per_minute")
     list_display_links = ("title",)
     list_editable = ("requests_per_minute",)
-    list_filter = (ValidFilter, TenantFilter)
+    list_filter = (ValidFilter, *TENANT_FILTERS)
     search_fields = ("name", "start")
     search_help_text = _("A part of the name, or the beginning of the token.")
     ordering = ("tenant", "name")

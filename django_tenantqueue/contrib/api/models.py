@@ -116,8 +116,6 @@ class ApiToken(models.Model):
         )
 
     def __str__(self) -> str:
-        if self.tenant is None:
-            return self.name
         return f"{shared_columns.scope_label(self.tenant)} / {self.name}"
 
     @property

@@ -10,7 +10,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ...admin.base import EmptyList
-from ...admin.filters import TenantFilter
+from ...admin.filters import TENANT_FILTERS
 from ...admin.formats import breakable
 from ...admin.live_admin import TunedAdmin
 from ...admin.tenant_input import tenant_text
@@ -35,7 +35,7 @@ class RetentionRuleAdmin(TunedAdmin[RetentionRule]):
     list_display = ("title", *operations.TUNABLE)
     list_display_links = ("title",)
     list_editable = operations.TUNABLE
-    list_filter = ("state", TenantFilter)
+    list_filter = ("state", *TENANT_FILTERS)
     search_fields = ("tenant", "task")
     search_help_text = _("A part of the tenant or of the task.")
     ordering = ("tenant", "task", "state")

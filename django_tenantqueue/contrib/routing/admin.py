@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from ...admin.base import EmptyList
-from ...admin.filters import TenantFilter
+from ...admin.filters import TENANT_FILTERS
 from ...admin.formats import breakable
 from ...admin.live_admin import TunedAdmin
 from ...admin.live_forms import SingleTuneForm, TuneForm
@@ -58,7 +58,7 @@ class RoutingAdmin(TunedAdmin[Routing]):
     list_display = ("title", "queue")
     list_display_links = ("title",)
     list_editable = services.TUNABLE
-    list_filter = (TenantFilter,)
+    list_filter = TENANT_FILTERS
     search_fields = ("tenant", "pattern", "queue")
     search_help_text = _("A part of the tenant, of the task or of the queue.")
     ordering = ("tenant", "pattern")

@@ -2,9 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from ...calls.foreign import SYNCED
+
 ELSEWHERE = dict.fromkeys(
     ("crontab", "cron", "periodic", "periodic_task", "schedule"),
-    'the option schedule= of @task, as in @task(schedule="0 3 * * *")',
+    f'the option schedule= of @task, as in @task(schedule="0 3 * * *"){SYNCED}',
 )
 """Names that other systems have, and what is used here."""
 

@@ -18,7 +18,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from ...admin.base import EmptyList
-from ...admin.filters import TenantFilter
+from ...admin.filters import TENANT_FILTERS
 from ...admin.formats import (
     NOTHING,
     badge,
@@ -91,7 +91,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
     list_display = ("title", "trouble", "when", "next_run", "last_run", "late", "enabled")
     list_display_links = ("title",)
     list_editable = ("enabled",)
-    list_filter = (ScheduleTroubleFilter, "enabled", "kind", "source", TenantFilter)
+    list_filter = (ScheduleTroubleFilter, "enabled", "kind", "source", *TENANT_FILTERS)
     search_fields = ("name", "task")
     search_help_text = _("A part of the name or of the task.")
     ordering = ("tenant", "name")

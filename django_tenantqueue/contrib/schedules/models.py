@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from django.core.exceptions import ValidationError
 from django.core.validators import (
@@ -28,11 +28,13 @@ from django.db.models.lookups import LessThan
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from ...calls import foreign
 from ...calls.arguments import check_storable
 from ...calls.sources import check_nameable
 from ...exceptions import InvalidArgument, InvalidOption, NotAllowed
 from ...features import check_installed
 from ...models import Job, shared_columns
+from ...models.hinted_query import HintedQuerySet
 from ...states import Priority
 from ...status.display_limits import LATE_SECONDS
 from .recurrence import CRON, EPOCH, INTERVAL, LONGEST_EXPRESSION, ONCE, Recurrence
@@ -42,7 +44,7 @@ check_installed(__name__)
 LATE = timedelta(seconds=LATE_SECONDS)
 
 
-class ScheduleQuerySet(models.QuerySet["Schedule"]):
+class ScheduleQuerySet(HintedQuerySet["Schedule"]):
     """Reads that operators and maintenance need."""
 
     def planned(self) -> Self:
@@ -265,6 +267,17 @@ class Schedule(models.Model):
             ),
         )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        for name in kwargs.keys() & foreign.SCHEDULE:
+            raise TypeError(f"Schedule has no {name!r}: use {foreign.SCHEDULE[name]}")
+        super().__init__(*args, **kwargs)
+
+    if not TYPE_CHECKING:  # else every attribute would exist
+
+        def __getattr__(self, name):
+            """Say what is used here in place of an attribute that schedules elsewhere have."""
+            raise foreign.unknown_attribute(self, name, foreign.SCHEDULE)
+
     def __str__(self) -> str:
         return f"{shared_columns.scope_label(self.tenant)} / {self.name}"
 
@@ -297,7 +310,8 @@ class Schedule(models.Model):
         except NotAllowed as error:
             raise ValidationError({"task": str(error)}) from None
         try:
-            self.recurrence.check()
+            if self.expression:  # else its field says so
+                self.recurrence.check()
         except InvalidOption as error:
             raise ValidationError({"expression": str(error)}) from None
         if self.tenant is None and self.overlap != self.Overlap.ALLOW:

@@ -20,6 +20,7 @@ from ..subcommand import Subcommand
 FILTERS = ("state", "tenant", "queue", "queue_id", "task")
 """Options that set the filters of the same names."""
 NONE = Count(0, is_exact=True)
+TO_TENANT = "the tenant that jobs move to, for move (default: their own; empty: no tenant)"
 LOOKED = 20
 """Pages of jobs that are looked at for one that matches, before a job does so."""
 
@@ -41,7 +42,7 @@ class Bulk(Subcommand):
         add("--all", action="store_true", help="needed when there is no filter")
         add("--priority", type=int, help="the new priority, for change_priority")
         add("--to-queue", help="the queue that jobs move to, for move")
-        add("--to-tenant", help="the tenant that jobs move to, for move (default: their own)")
+        add("--to-tenant", help=TO_TENANT)
         add("--dry-run", action="store_true", help="count the jobs, and change nothing")
         self.add_format(parser)
         add("--database", help="alias of the jobs' database (must be TENANTQUEUE['DATABASE'])")
@@ -68,7 +69,11 @@ class Bulk(Subcommand):
             text, found = "0 jobs match and can be changed: no job was started", {"job": None}
         else:
             job = bulk.start(action, filters, values)
-            text, found = f"job #{job.pk} does it: see its page in the admin", {"job": job.pk}
+            text = (
+                f"job #{job.pk} does it when a worker runs it: its page in the admin shows how far "
+                "it is"
+            )
+            found = {"job": job.pk}
         if options["format"] == "json":
             self.print_json(found)
         else:

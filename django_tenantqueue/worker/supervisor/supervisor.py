@@ -98,6 +98,9 @@ class Supervisor:
             self._maintenance.close()
         connections.close_all()
         self._lease.close()
+        if self._children.refused is not None:
+            logger.error("starting a child failed: %s", self._children.refused)
+            return 1
         return 0
 
     def _rest(self) -> None:

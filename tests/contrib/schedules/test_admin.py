@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -127,6 +129,27 @@ def test_schedule_is_refused_when_a_value_is_wrong(
 
     assert any(part in text for part in said.split("|")), text
     assert not Schedule.objects.exists()
+
+
+def test_schedule_without_a_time_has_one_error(admin_client: Client) -> None:
+    errors = add(admin_client, expression="").context["adminform"].form.errors
+
+    assert errors == {"expression": ["This field is required."]}
+
+
+def test_rows_of_no_tenant_and_of_every_one_are_told_apart(admin_client: Client) -> None:
+    for name, tenant in {"one": "acme", "none": "", "every": None}.items():
+        make_schedule(name, noop, "0 3 * * *", tenant=tenant)
+
+    for choice in ("none", "every"):
+        listed = admin_client.get(LIST, {"tenant_choice": choice}).context["cl"].result_list
+        assert [row.name for row in listed] == [choice]
+    stream = admin_client.get(f"{LIST}export/csv/")
+    text = b"".join(stream.streaming_content).decode()  # type: ignore[attr-defined]
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert {row["name"]: row["tenant_choice"] for row in rows} == {
+        name: name for name in ("one", "none", "every")
+    }
 
 
 def test_second_of_a_name_is_refused(admin_client: Client) -> None:
