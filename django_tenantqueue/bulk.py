@@ -38,11 +38,11 @@ REASONS: dict[str, Any] = {
     "monitor_cancelled": _("their monitors were cancelled"),
     "arguments_removed": _("their arguments were removed by a retention rule"),
     "waits_for_details": _("they wait for the details of their monitors: cancel the monitors"),
-    "waits_for_no_time": _("they wait for something else than their time"),
+    "waits_for_no_time": _("they are not waiting for a scheduled time"),
     "changed_meanwhile": _("they changed meanwhile"),
-    "counted_by_monitor": _("their monitors count them"),
-    "no_such_queue": _("their tenants have no such queue that takes jobs"),
-    "bound_to_tenant": _("a session, user, key or monitor keeps them with their tenants"),
+    "counted_by_monitor": _("they belong to monitors"),
+    "no_such_queue": _("their tenants have no such queue that accepts jobs"),
+    "bound_to_tenant": _("they have a session, user limit, key or monitor of their tenant"),
     "bulk_action": _("they are bulk actions themselves: retry each on its page"),
     "locked": _("their rows stayed locked"),
 }
@@ -193,4 +193,4 @@ def tally_text(tally: Tally) -> str:
 
 
 def _stopped_text(tally: Tally) -> str:
-    return gettext("Stopped. %s A retry goes on from here.") % tally_text(tally)
+    return gettext("Stopped. %s A retry continues from here.") % tally_text(tally)

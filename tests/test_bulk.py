@@ -343,7 +343,7 @@ def test_a_cancelled_action_says_how_far_it_was_and_a_retry_goes_on(
     job = do("retry", state="error")
 
     assert job.state == State.CANCELLED
-    said = "Stopped. 10 jobs changed. A retry goes on from here."
+    said = "Stopped. 10 jobs changed. A retry continues from here."
     assert job.last_error["message"] == said
     assert Change.objects.get().object_count == BATCH
     assert list(states_of(ids).values()).count(State.READY) == BATCH

@@ -158,10 +158,10 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
             sparkline(overview.ended, gettext("Jobs ended over time")),
         ),
         Tile(
-            gettext("Wait, 95 of 100 jobs"),
+            gettext("Wait, p95"),
             waits[1],
-            gettext("half: %(half)s, 99 of 100: %(most)s") % {"half": waits[0], "most": waits[2]},
-            sparkline(overview.waits, gettext("Wait of 95 of 100 jobs over time")),
+            gettext("median: %(half)s, p99: %(most)s") % {"half": waits[0], "most": waits[2]},
+            sparkline(overview.waits, gettext("Wait (p95) over time")),
         ),
         Tile(
             gettext("Failed runs"),
@@ -180,7 +180,7 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
         Tile(
             gettext("Ready jobs"),
             counted(report.counts.ready, report.counted_to),
-            gettext("%(short)s lack a worker, %(blocked)s wait for a slot or a pause")
+            gettext("%(short)s lack a worker, %(blocked)s in full or paused queues")
             % {
                 "short": counted(need.startable, COUNTED_TO),
                 "blocked": counted(blocked, report.counted_to),

@@ -75,7 +75,7 @@ def _too_deep() -> ValidationError:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(gettext("%s is no number of JSON") % name)
+    raise ValueError(gettext("%s is not a JSON number") % name)
 
 
 class AgainForm(PriorityForm):
@@ -90,7 +90,9 @@ class AgainForm(PriorityForm):
         label=_("Queue"), max_length=100, help_text=_("A queue of the job's tenant.")
     )
     run_at = RunAtField(
-        label=_("Run at"), required=False, help_text=_("Not before this time. Empty: at once.")
+        label=_("Run at"),
+        required=False,
+        help_text=_("Starts at this time at the earliest. Empty: now."),
     )
     field_order = ("args", "kwargs", "queue", "priority", "run_at")
 

@@ -50,7 +50,9 @@ class Button:
 _RETRY = Button("_retry", _("Retry"), _("Make it ready again, with fresh attempts"))
 _RUN_NOW = Button("_run_now", _("Run now"), _("Make it ready without waiting for its time"))
 _CANCEL = Button("_cancel", _("Cancel"), _("End it; it never starts"))
-_STOP = Button("_cancel", _("Ask to stop"), _("The task stops where it looks, or is interrupted"))
+_STOP = Button(
+    "_cancel", _("Ask to stop"), _("The task stops at its next check, or is interrupted")
+)
 
 ACTIONS_OF: dict[State, tuple[Button, ...]] = {
     State.SCHEDULED: (_RUN_NOW, _CANCEL),
@@ -242,7 +244,7 @@ def _facts(
         (_("exclusive key"), shown["exclusive_key"]),
         (_("unique key"), shown["unique_key"]),
         (_("uniqueness"), job.unique_mode),
-        (_("result kept in"), None if job.result_ref == RESULT_REMOVED else job.result_ref),
+        (_("result location"), None if job.result_ref == RESULT_REMOVED else job.result_ref),
     ]
     found += gathered(Feature.job_facts, request, job, using=using)
     context = _pairs(shown["context"])

@@ -148,10 +148,7 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     def warn_of_unknown(self, request: HttpRequest, task: str) -> None:
         """Say so when nothing is known by the name of a task."""
         if not is_known(self.using, task):
-            text = gettext(
-                "No task or method is named “%s” here, and no ended job: see that it is spelt as "
-                "its jobs show it."
-            )
+            text = gettext("No task, method or finished job is named “%s”. Check the spelling.")
             self.message_user(request, text % task, messages.WARNING)
 
     def switch(
@@ -176,7 +173,7 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
         }
         if chosen > changed:
             already = chosen - changed
-            note += ngettext("; %d was so already", "; %d were so already", already) % already
+            note += ngettext("; %d unchanged", "; %d unchanged", already) % already
         level = messages.SUCCESS if changed else messages.WARNING
         self.message_user(request, f"{note}: {text}.", level)
 

@@ -33,7 +33,7 @@ DRAIN = Order(
     "draining",
     worker_control.drain,
     _(
-        "Each process ends the jobs that it runs, however long they take, claims nothing more, and "
+        "Each process claims no more jobs, finishes its running jobs, however long they take, and "
         "stops. It is not replaced."
     ),
 )
@@ -43,8 +43,9 @@ STOP = Order(
     "stopping",
     worker_control.stop,
     _(
-        "Each process claims nothing more and stops after its shutdown timeout at the latest. Jobs "
-        "that still run then are given back and start again elsewhere. It is not replaced."
+        "Each process claims no more jobs and stops after its shutdown timeout at the latest. "
+        "Jobs still running then are returned and start again on other workers. It is not "
+        "replaced."
     ),
 )
 
@@ -55,17 +56,13 @@ class WorkerActions(TenantQueueModelAdmin[Worker]):
     actions = ("drain_selected", "stop_selected")
     buttons = {DRAIN.button: "drain_selected", STOP.button: "stop_selected"}
 
-    @admin.action(
-        permissions=["change"], description=_("Drain: end what runs, claim nothing more, stop…")
-    )
+    @admin.action(permissions=["change"], description=_("Drain selected workers…"))
     def drain_selected(
         self, request: HttpRequest, queryset: QuerySet[Worker]
     ) -> HttpResponse | None:
         return self._ask_and_tell(request, queryset, DRAIN)
 
-    @admin.action(
-        permissions=["change"], description=_("Stop: drain for the shutdown timeout at most…")
-    )
+    @admin.action(permissions=["change"], description=_("Stop selected workers…"))
     def stop_selected(
         self, request: HttpRequest, queryset: QuerySet[Worker]
     ) -> HttpResponse | None:
@@ -89,9 +86,9 @@ class WorkerActions(TenantQueueModelAdmin[Worker]):
         else:
             said = ngettext("%d worker stops:", "%d workers stop:", done) % done
             said += " " + gettext(
-                "what still runs after the shutdown timeout starts again elsewhere."
+                "jobs still running after the shutdown timeout start again on other workers."
             )
         if late := len(ids) - done:
-            said += " " + gettext("%d did so already, or stopped meanwhile.") % late
+            said += " " + gettext("%d were already doing so or have stopped.") % late
         self.message_user(request, said, messages.SUCCESS if done else messages.WARNING)
         return None

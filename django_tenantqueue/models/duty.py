@@ -14,10 +14,10 @@ class Duty(models.Model):
     name = models.CharField(_("name"), max_length=50, primary_key=True)
     worker = models.CharField(_("worker"), max_length=200)
     ran_at = models.DateTimeField(_("last run"))
-    duration_seconds = models.FloatField(_("took"))
+    duration_seconds = models.FloatField(_("duration"))
     outcome = models.TextField(_("last result"), default="", blank=True)
     """What the last run that found something to do has done."""
-    acted_at = models.DateTimeField(_("last did something"), null=True)
+    acted_at = models.DateTimeField(_("last change"), null=True)
     runs = models.BigIntegerField(_("runs"), default=0)
     error = models.TextField(_("error"), default="", blank=True)
     """Why the last run failed; empty when it did not."""

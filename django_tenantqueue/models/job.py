@@ -95,7 +95,7 @@ class Job(models.Model):
     lane = models.SmallIntegerField(
         default=0,
         editable=False,
-        help_text=_("What is served first over all tenants: the priority, or 0 for all."),
+        help_text=_("Lowest first, over all tenants: the priority, or 0 for all jobs."),
     )
     priority = models.SmallIntegerField(
         _("priority"), default=Priority.DEFAULT, help_text=_("A lower number runs first.")
@@ -135,7 +135,7 @@ class Job(models.Model):
     timeout_seconds = models.FloatField(_("time limit in seconds"), null=True)
     hard_timeout_seconds = models.FloatField(_("hard time limit in seconds"), null=True)
     task_at = models.DateTimeField(
-        _("let through by its task"),
+        _("released by its task"),
         null=True,
         help_text=_("When it got a slot of its task, if that is limited."),
     )
@@ -149,7 +149,7 @@ class Job(models.Model):
     session_skip = models.BooleanField(
         default=False,
         editable=False,
-        help_text=_("While it waits for its time it is overtaken by others of its session."),
+        help_text=_("Later jobs of its session may start while it waits for its time."),
     )
     session_halt = models.BooleanField(
         default=False, editable=False, help_text=_("Its session halts when it fails.")
@@ -162,7 +162,7 @@ class Job(models.Model):
     progress_message = models.TextField(_("progress message"), null=True)
     stats = models.JSONField(_("statistics"), null=True, encoder=DjangoJSONEncoder)
     result_data = models.JSONField(_("result"), null=True, db_column="result")
-    result_ref = models.TextField(_("where the result is"), null=True)
+    result_ref = models.TextField(_("result location"), null=True)
     errors = models.JSONField(_("errors"), null=True)
     previous_id = models.BigIntegerField(_("after job"), null=True)
     follow_ups = models.JSONField(_("follow-ups"), null=True)

@@ -103,29 +103,27 @@ class ConcurrentJobMonitor(models.Model):
         default=0.0,
         db_default=0.0,
         validators=[MinValueValidator(0), MaxValueValidator(86400)],
-        help_text=_(
-            "Seconds between two looks at what can be fed. 0: another one as soon as one has ended."
-        ),
+        help_text=_("Seconds between batches. 0: start the next detail as soon as one ends."),
     )
     priority = models.SmallIntegerField(
         _("priority"), default=Priority.DEFAULT, help_text=_("A lower number runs first.")
     )
     paused = models.BooleanField(
-        _("paused"), default=False, db_default=False, help_text=_("Feed no more of its details.")
+        _("paused"), default=False, db_default=False, help_text=_("Start no more of its details.")
     )
     stop_after_failures = models.IntegerField(
         _("stop after failures"),
         null=True,
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(1_000_000)],
-        help_text=_("Stop feeding after this many failed details. Empty: never."),
+        help_text=_("Stop starting details after this many have failed. Empty: never."),
     )
     keep_open = models.BooleanField(
         _("open"),
         default=False,
         db_default=False,
         editable=False,
-        help_text=_("It does not end before it is closed: more details may come."),
+        help_text=_("It ends only after it is closed: more details may be added."),
     )
     cancelled_at = models.DateTimeField(_("cancelled at"), null=True, blank=True, editable=False)
     session_key = models.TextField(_("session"), null=True, blank=True, editable=False)

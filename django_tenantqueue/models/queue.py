@@ -63,15 +63,15 @@ class TenantQueue(models.Model):
         null=True,
         blank=True,
         help_text=_(
-            "Where its jobs run: an executor of the settings, or, when empty, the workers. Jobs "
-            "that have been claimed run where they are."
+            "The executor that runs its jobs, from the setting EXECUTORS. Empty: the workers. "
+            "Claimed jobs are not affected."
         ),
     )
     retired = models.BooleanField(
         _("retired"),
         default=False,
         db_default=False,
-        help_text=_("Take no new jobs; what waits still runs."),
+        help_text=_("Reject new jobs. Waiting jobs still run."),
     )
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 

@@ -45,13 +45,13 @@ class Session(models.Model):
     class OnWait(models.TextChoices):
         """What a head does that waits for its time, or for another attempt."""
 
-        BLOCK = "block", _("blocks the session")
-        SKIP = "skip", _("is overtaken")
+        BLOCK = "block", _("the session waits")
+        SKIP = "skip", _("later jobs may start")
 
     class OnFailure(models.TextChoices):
         """What follows a job that ended in error or was cancelled."""
 
-        CONTINUE = "continue", _("the next one goes")
+        CONTINUE = "continue", _("the session continues")
         HALT = "halt", _("the session halts")
 
     kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices)
@@ -65,16 +65,16 @@ class Session(models.Model):
         _("paused"),
         default=False,
         db_default=False,
-        help_text=_("Let no more of its jobs through."),
+        help_text=_("Start no more of its jobs."),
     )
     on_wait = models.CharField(
-        _("a waiting head"),
+        _("while its first job waits"),
         max_length=10,
         choices=OnWait.choices,
         blank=True,
         default="",
         db_default="",
-        help_text=_("Empty: as the job says."),
+        help_text=_("Empty: set by the job."),
     )
     on_failure = models.CharField(
         _("after a failure"),
@@ -83,7 +83,7 @@ class Session(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text=_("Empty: as the job says."),
+        help_text=_("Empty: set by the job."),
     )
     halted_at = models.DateTimeField(_("halted at"), null=True, blank=True, editable=False)
     halted_by = models.BigIntegerField(_("halted by job"), null=True, blank=True, editable=False)

@@ -23,7 +23,7 @@ class UniqueKey(models.Model):
     key = KeyField(_("key"), primary_key=True, db_collation="C")
     job_id = models.BigIntegerField(_("job"))
     prior_id = models.BigIntegerField(
-        null=True, editable=False, help_text=_("The job from which the last one took the key.")
+        null=True, editable=False, help_text=_("The job that held the key before.")
     )
     mode = models.TextField(_("uniqueness"))
     expires_at = models.DateTimeField(_("expires at"), null=True)

@@ -61,19 +61,19 @@ class Worker(models.Model):
         default="",
         db_default="",
         blank=True,
-        help_text=_("Whose jobs it sends, or runs. Empty: the workers' own."),
+        help_text=_("The executor to which it sends jobs, or to which it belongs. Empty: none."),
     )
     draining = models.BooleanField(
-        _("draining"), default=False, help_text=_("Ends what it runs and claims nothing more.")
+        _("draining"), default=False, help_text=_("Finishes running jobs and claims no more.")
     )
     stopping = models.BooleanField(
         _("stopping"),
         default=False,
         db_default=False,
-        help_text=_("Drains, and gives back what has not ended within its shutdown timeout."),
+        help_text=_("Drains, and returns jobs still running after its shutdown timeout."),
     )
     leased = models.BooleanField(
-        _("leased"), default=False, help_text=_("An advisory lock shows whether it lives.")
+        _("leased"), default=False, help_text=_("An advisory lock shows whether it is alive.")
     )
     sleeping_until = models.DateTimeField(_("sleeping until"), null=True, blank=True)
     jobs_running = models.IntegerField(_("running"), default=0, db_default=0)

@@ -158,7 +158,7 @@ def test_halted_session_is_resumed(admin_client: Client) -> None:
     )
 
     run_commit_hooks("default")
-    assert "1 session goes on." in text_of(response)
+    assert "1 session resumed." in text_of(response)
     assert waiting.refresh().state == "ready"
     session.refresh_from_db()
     assert (session.halted_at, session.halted_by) == (None, None)
@@ -215,7 +215,7 @@ def test_job_page_says_that_it_stands_in_a_line(admin_client: Client) -> None:
 
     text = text_of(admin_client.get(url_of("job", "change", second.pk)))
 
-    assert f"It stands in the line of its session, behind job #{first.pk}" in text
+    assert f"It waits in its session behind job #{first.pk}" in text
 
 
 def test_healthy_session_has_no_colour_and_a_halted_one_is_red(admin_client: Client) -> None:

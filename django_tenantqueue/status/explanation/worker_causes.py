@@ -32,8 +32,8 @@ def worker_causes(
         return
     if not alive:
         told = ngettext_lazy(
-            "No worker runs: %(count)d worker gave no sign of life for %(seconds)d s.",
-            "No worker runs: %(count)d workers gave no sign of life for %(seconds)d s.",
+            "No worker runs: %(count)d worker has sent no heartbeat for %(seconds)d s.",
+            "No worker runs: %(count)d workers have sent no heartbeat for %(seconds)d s.",
             "count",
         )
         values = {"count": len(workers), "seconds": SILENT.total_seconds()}
@@ -85,7 +85,7 @@ def _no_worker_takes(alive: list[Worker], going_on: list[Worker], queue: TenantQ
     found = cause_of(Code.NO_WORKER_TAKES, taken)
     if not Takers.of(alive).serve(queue):
         return found
-    leaving = gettext("Workers that do take it drain or stop.")
+    leaving = gettext("The workers that take it are draining or stopping.")
     return replace(found, sentence=f"{found.sentence} {leaving}")
 
 

@@ -52,7 +52,10 @@ def test_rule_is_added_tuned_in_the_list_and_deleted(admin_client: Client) -> No
     [
         ({}, "Give a number of days"),
         ({"keep_days": "0"}, "greater than or equal to 1"),
-        ({"keep_days": "9", "task": "app.tasks.nothing"}, "No task or method is named"),
+        (
+            {"keep_days": "9", "task": "app.tasks.nothing"},
+            "No task, method or finished job is named",
+        ),
         ({"keep_days": "9", "task": "app.*"}, "was added successfully"),
     ],
 )
