@@ -190,7 +190,9 @@ class RemoteExecutor(Executor):
             one.at, one.submitted_at = None, now
             self._unsent.append(one)
         if lost:
-            logger.info("executor %s: %d messages are sent again", self.name, len(lost))
+            logger.info(
+                "executor %s: %d messages were not taken over, resending", self.name, len(lost)
+            )
             self._wanted.set()
         return len(lost)
 
@@ -255,7 +257,7 @@ class RemoteExecutor(Executor):
             try:
                 self.ping()
             except Exception as again:  # noqa: BLE001
-                logger.info("executor %s is still down: %r", self.name, again)
+                logger.info("executor %s is still down, retrying: %r", self.name, again)
             else:
                 logger.info("executor %s is up again", self.name)
                 self.error = ""

@@ -24,8 +24,8 @@ class DutyAdmin(TenantQueueModelAdmin[Duty]):
         _("Workers perform it. Start one with"),
         "python manage.py runworker",
     )
-    list_display = ("name", "status", "ran", "duration", "times", "worker", "did", "failure")
-    fields = ("name", "status", ("ran", "duration", "times"), "worker", "did", "last_failure")
+    list_display = ("name", "status", "ran", "took", "times", "worker", "did", "failure")
+    fields = ("name", "status", ("ran", "took", "times"), "worker", "did", "last_failure")
 
     @admin.display(description=_("state"), ordering="error")
     def status(self, duty: Duty) -> SafeString:

@@ -263,7 +263,7 @@ def _run_atomic(
         if not commits:
             raise
         logger.exception(
-            "job %s was committed, and an on_commit hook of it failed",
+            "job %s was committed, but one of its on_commit hooks failed",
             running.id,
             extra=about(running),
         )

@@ -83,7 +83,7 @@ def _transaction(where: Where) -> Iterator[None]:
     except (psycopg.Error, DatabaseError) as error:
         if not queries.is_lock_lost(error):
             raise
-        logger.info("jobs are let through later: %s", error)
+        logger.info("releasing held jobs failed, maintenance will retry: %s", error)
 
 
 def _batches(keys: Keys, set_aside_steps: int = 5) -> Iterator[tuple[Keys, int]]:

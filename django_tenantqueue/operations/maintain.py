@@ -89,7 +89,9 @@ def make_history(using: str, today: date | None = None) -> list[str]:
                 if history.make_leaf(using, month):
                     made.append(history.leaf_name(month))
             except psycopg.errors.LockNotAvailable as error:
-                logger.info("history of %s is made later: %s", month, error)
+                logger.info(
+                    "creating the history partition of %s failed, retrying: %s", month, error
+                )
     return made
 
 
@@ -107,7 +109,7 @@ def drop_history(using: str, today: date | None = None) -> list[str]:
             if history.drop_leaf(using, leaf):
                 dropped.append(leaf.name)
         except psycopg.errors.LockNotAvailable as error:
-            logger.info("history leaf %s is dropped later: %s", leaf.name, error)
+            logger.info("dropping history partition %s failed, retrying: %s", leaf.name, error)
     return dropped
 
 

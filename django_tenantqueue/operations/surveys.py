@@ -77,12 +77,11 @@ class Surveys:
         self.surveyed(found, seconds=time.monotonic() - began)
         if self.is_active and not was_active:
             logger.info(
-                "a transaction that is held open keeps the server from cleaning up: from now on "
-                "claims pass over %d index entries of finished jobs",
+                "an open transaction prevents vacuum: claims now skip %d index entries of finished jobs",
                 found.dead_entries,
             )
         elif was_active and not self.is_active:
-            logger.info("claims look for jobs of all ids again")
+            logger.info("vacuum works again: claims search all ids")
 
     def surveyed(self, survey: Survey, *, seconds: float) -> None:
         """Learn from a survey that took this long."""

@@ -62,7 +62,7 @@ def take(where: Where, worker_id: int, jobs: Sequence[ClaimedJob]) -> Taken:
     except (psycopg.Error, DatabaseError) as error:
         if not is_lock_lost(error):
             raise
-        logger.info("jobs wait in the lines of their tasks: %s", error)
+        logger.info("locking tasks failed, their jobs wait in line: %s", error)
         verdicts = queries.take_task_slots(where, worker_id, jobs, locked=False)
     found = {verdict.job_id: verdict for verdict in verdicts}
     for job in jobs:

@@ -174,7 +174,7 @@ def end_session(connection: WorkerConnection, backend_pid: int) -> None:
     except psycopg.Error as error:
         if is_lost(connection, error):
             raise
-        logger.warning("ending the old session of a lost connection failed: %s", error)
+        logger.warning("ending the server session of a lost connection failed: %s", error)
 
 
 def is_direct(connection: psycopg.Connection[Any]) -> bool:

@@ -38,7 +38,7 @@ def test_all_jobs_succeed_when_each_leaks(workers: Workers):
     assert {job.state for job in jobs} == {State.SUCCESS}
     assert {job.attempt for job in jobs} == {1}
     assert len(set(results_of(ids))) >= 20
-    assert "makes room for a new process: it takes" in runner.output
+    assert "drains and is replaced: it takes" in runner.output
 
 
 def test_new_child_takes_jobs_while_the_old_one_ends_what_it_runs(workers: Workers, gate: Gate):

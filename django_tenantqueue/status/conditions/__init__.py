@@ -86,7 +86,7 @@ def _found_by_app(condition: Condition, look: Look) -> list[Problem]:
         raw = connections[look.using].connection
         if raw is None or raw.closed:
             raise
-        logger.exception("condition %s cannot be looked for", condition.code)
+        logger.exception("checking condition %s failed", condition.code)
         what = f"{gettext('error')} ({type(error).__name__})"  # its text may be of other tenants
         return [Problem(condition.code, f"{condition.title or condition.code}: {what}", "")]
 

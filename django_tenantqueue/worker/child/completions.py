@@ -125,14 +125,20 @@ class Completions:
         """Replace an end that the server refuses for good by an error; retry others later."""
         if is_final(error) and not isinstance(record, Refusal):
             logger.error(
-                "job %s: its end is refused: %s", record.id, error, extra=about_id(record.id)
+                "job %s: PostgreSQL rejected its result: %s",
+                record.id,
+                error,
+                extra=about_id(record.id),
             )
             self._finished.append(_refused(record, error))
             return
         # rarely if even the error in its place was refused
         pause = RETRY_SECONDS * (50 if isinstance(record, Refusal) else 1)
         logger.warning(
-            "job %s: its end is stored later: %s", record.id, error, extra=about_id(record.id)
+            "job %s: storing its result failed, retrying: %s",
+            record.id,
+            error,
+            extra=about_id(record.id),
         )
         self._held_back.append((time.monotonic() + pause, record))
         self._held_back = deque(sorted(self._held_back, key=lambda held: held[0]))
@@ -152,7 +158,7 @@ class Completions:
                 self.add(record.as_cancelled())
             else:
                 logger.warning(
-                    "job %s: the claim was lost; its end was not stored",
+                    "job %s: the claim was lost, so its result was not stored",
                     record.id,
                     extra=about_id(record.id),
                 )

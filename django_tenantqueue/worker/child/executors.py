@@ -133,7 +133,7 @@ class ThreadExecutor(Executor):
             signal.pthread_sigmask(signal.SIG_SETMASK, signals)
             if failures.are_many(outcome):
                 logger.warning(
-                    "thread %s is replaced: %s jobs in a row failed in it within a second",
+                    "thread %s is replaced: %s jobs in a row failed within a second each",
                     number,
                     MOST_FAILURES,
                 )
@@ -170,7 +170,7 @@ def _make_caches() -> None:
         for alias in caches:
             caches[alias]
     except Exception:
-        logger.exception("a cache of CACHES cannot be made")
+        logger.exception("creating a cache of CACHES failed")
 
 
 def raise_in_thread(thread_id: int | None, error: type[TenantQueueError]) -> None:

@@ -55,7 +55,7 @@ class GiveBack:
         unknown = held - self._claimed_jobs.claims() - self._completions.claims()
         for job_id, _ in unknown:
             logger.warning(
-                "job %s was claimed in a transaction without answer: given back",
+                "job %s was claimed, but the answer to the claim was lost: the job is returned",
                 job_id,
                 extra=about_id(job_id),
             )
@@ -82,7 +82,10 @@ class GiveBack:
             self._return(connection, [claim], delay)
         except RETRIABLE as error:
             logger.warning(
-                "job %s is given back later: %s", claim[0], error, extra=about_id(claim[0])
+                "job %s: returning it failed, retrying: %s",
+                claim[0],
+                error,
+                extra=about_id(claim[0]),
             )
             return False
         return True

@@ -95,7 +95,7 @@ class ClaimLoop:
             if is_lost(self.connection, error):
                 self._reopen(error)
                 return 0.0
-            logger.warning("a statement of the worker failed and is retried: %s", error)
+            logger.warning("%s: a statement failed, retrying: %s", self.config.name, error)
             self._doubt(error)
             self.next_claim.put_off(1.0)
             return 0.1
@@ -132,7 +132,7 @@ class ClaimLoop:
         except psycopg.Error as error:
             if is_lost(self.connection, error):
                 raise
-            logger.warning("looking for ready jobs behind dead index entries failed: %s", error)
+            logger.warning("searching for ready jobs past dead index entries failed: %s", error)
         else:
             self.next_claim.hurry()
 
@@ -206,7 +206,7 @@ class ClaimLoop:
             self._beat(now)
             self.give_back.find_unknown(self.connection)
         if not self.claimed_jobs.draining and (why := self.heartbeat.age_limit(now)):
-            logger.info("%s makes room for a new process: %s", self.config.name, why)
+            logger.info("%s drains and is replaced: %s", self.config.name, why)
             self.claimed_jobs.draining = True
             self.claimed_jobs.shared_memory.retire()
         if self.claimed_jobs.draining:
@@ -218,7 +218,9 @@ class ClaimLoop:
         try:
             wanted = self.heartbeat.beat(self.connection, now, len(self.claimed_jobs.running()))
         except RETRIABLE as error:
-            logger.warning("the heartbeat is skipped: %s", error)
+            logger.warning(
+                "%s: writing the heartbeat failed, retrying: %s", self.config.name, error
+            )
         else:
             self.claimed_jobs.shared_memory.beat(sent_at)
             if wanted:
@@ -236,9 +238,9 @@ class ClaimLoop:
             if is_lost(self.connection, error):
                 raise
             if isinstance(error, RETRIABLE):
-                logger.warning("the figures of this process are stored later: %s", error)
+                logger.warning("storing figures failed, retrying: %s", error)
             else:
-                logger.warning("the figures of this process are dropped: %s", error)
+                logger.warning("storing figures failed, they are dropped: %s", error)
                 self.heartbeat.figures.forget()
 
     def _doubt(self, error: psycopg.Error) -> None:
@@ -285,7 +287,7 @@ class ClaimLoop:
 
     def _reopen(self, error: psycopg.Error) -> None:
         """Connect again, for as long as it takes; jobs go on running meanwhile."""
-        logger.warning("the connection to the database was lost: %s", error)
+        logger.warning("%s: the connection to the database was lost: %s", self.config.name, error)
         self._doubt(error)
         lost, lost_at = self.connection, time.monotonic()
         lost.close()
@@ -346,7 +348,9 @@ class ClaimLoop:
             if self.completions.is_empty and not self.claimed_jobs.to_give_back:
                 break
             if time.monotonic() > end:
-                logger.error("jobs could not be stored or given back: their rows are locked")
+                logger.error(
+                    "%s: storing or returning jobs failed: their rows are locked", self.config.name
+                )
                 break
             time.sleep(RETRY_SECONDS)
         return len(self.claimed_jobs.unfinished())
@@ -358,5 +362,5 @@ class ClaimLoop:
             self.next_claim.sleep.retire(self.connection)
             worker_queries.delete_worker(self.connection, self.worker_id)
         except psycopg.Error as error:
-            logger.warning("signing off failed: %s", error)
+            logger.warning("deleting the row of worker %s failed: %s", self.worker_id, error)
         self.connection.close()

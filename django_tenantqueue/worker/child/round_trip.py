@@ -205,7 +205,7 @@ class RoundTrip:
     def _refused(self, error: psycopg.Error) -> None:
         self.at = time.monotonic()
         if isinstance(error, RETRIABLE):
-            logger.info("storing and claiming jobs is retried: %s", error)
+            logger.info("storing and claiming jobs failed, retrying: %s", error)
         else:
             logger.error("storing and claiming jobs failed: %s", error)
             self._doubt(error)
@@ -229,7 +229,7 @@ def _read_results(connection: Connection, following: Sequence[RunningJob]) -> No
     try:
         results = read_previous_results(connection, [running.id for running in following])
     except psycopg.Error as error:
-        logger.info("results of previous jobs are read one by one: %s", error)
+        logger.info("reading results of previous jobs failed, reading them one by one: %s", error)
         return
     for running in following:
         running._previous_result = results.get(running.id)

@@ -71,7 +71,7 @@ class RunningJobs:
         try:
             written = self._write(connection, [record for _, record in found])
         except RETRIABLE as error:
-            logger.info("starts and progress are written later: %s", error)
+            logger.info("writing starts and progress of jobs failed, retrying: %s", error)
         finally:
             for running, record in found:
                 if record.id in written:
@@ -101,7 +101,7 @@ class RunningJobs:
             return bool(finish_queries.record_runs(connection, self._worker_id, [record]))
         except psycopg.DataError as error:
             logger.warning(
-                "the progress of job %s could not be stored: %s",
+                "job %s: storing its progress failed: %s",
                 record.id,
                 error,
                 extra=about_id(record.id),

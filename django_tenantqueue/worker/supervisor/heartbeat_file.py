@@ -41,7 +41,7 @@ class HeartbeatFile:
             aside.write_text(json.dumps(content))
             aside.replace(self._path)
         except OSError as error:
-            logger.warning("the heartbeat file cannot be written: %s", error)
+            logger.warning("writing the heartbeat file failed: %s", error)
 
     def remove(self) -> None:
         """Remove the file: the worker ends."""

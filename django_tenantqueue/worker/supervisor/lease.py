@@ -183,7 +183,7 @@ class Lease:
             self.connection = connection
             if self._lost_at is not None and not is_first:
                 lost_for = time.monotonic() - self._lost_at
-                logger.info("the supervisor is connected again after %.1f s", lost_for)
+                logger.info("the supervisor reconnected after %.1f s", lost_for)
             self._lost_at = None
         return self.connection
 
@@ -320,7 +320,7 @@ class Lease:
     def _note_loss(self, why: object) -> None:
         if self._lost_at is None:
             self._lost_at = time.monotonic()
-            logger.warning("the supervisor lost its connection: %s", why)
+            logger.warning("the supervisor lost its database connection: %s", why)
 
     def _is_down(self, error: psycopg.Error) -> bool:
         """Whether the server accepts no connections: it is stopped, starting up or shutting down.
