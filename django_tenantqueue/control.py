@@ -184,8 +184,8 @@ def _group(
 def _of_failures(verb: str, done: failures.Done, group: Mapping[str, Any], using: str) -> Result:
     if not done.ids and not is_known(using, task := group["task"]):
         raise InvalidOption(
-            f"{verb}(task={task!r}): it has no such job, and no task or method is named so here."
-            f"{near_tasks(task)}"
+            f"{verb}(task={task!r}): no such job was found, and no task or method has "
+            f"this name here.{near_tasks(task)}"
         )
     return Result.of(done.ids, done.ids, more=done.more)
 

@@ -55,7 +55,7 @@ class Group:
                 )
             if name in _AT_THE_END:
                 raise InvalidOption(
-                    f"{name}=…: {foreign.DONE}. It looks at the states of the jobs by "
+                    f"{name}=…: {foreign.DONE}. It reads the states of the jobs with "
                     "current_job().summary.details()"
                 )
             if name not in DEFAULTS and name in NAMES:
@@ -80,7 +80,7 @@ class Group:
         if unknown:
             self.using(**unknown)  # raises for a name that no group has
             raise InvalidOption(
-                f"{next(iter(unknown))}=…: options of a group stand before delay(): "
+                f"{next(iter(unknown))}=…: options of a group come before delay(): "
                 "group([…]).using(…).delay(on_end=…)"
             )
         given = {name: value for name, value in self.options.items() if value is not None}

@@ -335,7 +335,7 @@ def _revive(values: Mapping[str, Any], entry: dict[str, Any]) -> Any:
     loader = _LOADERS.get(kind)
     if kind == REMOVED:
         raise Permanent(
-            "the arguments of the job were removed by a rule of retention: enqueue a new job"
+            "the arguments of the job were removed by a retention rule: enqueue a new job"
         )
     if loader is None:
         raise Permanent(

@@ -177,7 +177,7 @@ def check_detail(options: Options, tenant: str) -> None:
         )
     if options.run_at is not None:
         raise InvalidOption(
-            f"run_at={options.run_at!r}: details run when their monitor feeds them; "
+            f"run_at={options.run_at!r}: a monitor decides when its details start; "
             ".using(run_at=None) leaves it out"
         )
     if options.unique is not None and options.unique.mode != "while_executing":

@@ -116,7 +116,7 @@ def explained(error: TypeError, func: Any, kwargs: Mapping[str, Any], using: str
             return TypeError(f"{error}; if the option is meant: {using.format(f'{name}=…')}")
         if name in foreign.OPTIONS:
             return TypeError(
-                f"{error}; if the option is meant: use {foreign.OPTIONS[name]}. Options stand "
+                f"{error}; if the option is meant: use {foreign.OPTIONS[name]}. Options come "
                 f"before the arguments: {using.format('…')}"
             )
     return TypeError(str(error))

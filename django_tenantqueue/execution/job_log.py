@@ -101,7 +101,7 @@ def log_failure(
 def _say_broken(running: RunningJob) -> None:
     """Write that the log failed where nothing of the project's is asked."""
     if logging.lastResort is not None:
-        text = f"the end of job {running.id} ({running.task}) could not be logged"
+        text = f"logging the end of job {running.id} ({running.task}) failed"
         logging.lastResort.handle(logging.makeLogRecord({"msg": text, "levelno": logging.ERROR}))
 
 

@@ -36,7 +36,7 @@ def telling_database_errors(alias: str | None) -> Iterator[None]:
     try:
         yield
     except (IntegrityError, DataError) as error:  # the server works, and refuses a value
-        raise CommandError(f"PostgreSQL refused a value: {str(error).strip()}") from error
+        raise CommandError(f"PostgreSQL rejected a value: {str(error).strip()}") from error
     except DatabaseError as error:
         if getattr(error.__cause__, "sqlstate", None) == "42501":
             raise CommandError(

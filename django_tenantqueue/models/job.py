@@ -246,7 +246,7 @@ class Job(models.Model):
         if self.result_ref is None:
             return self.result_data
         if self.result_ref == RESULT_REMOVED:
-            raise LookupError(f"the result of job {self.pk} was removed by a rule of retention")
+            raise LookupError(f"the result of job {self.pk} was removed by a retention rule")
         alias, _, key = self.result_ref.partition(":")
         value = caches[alias].get(key, _MISSING)
         if value is _MISSING:

@@ -112,8 +112,8 @@ class TenantQueue(models.Model):
             leaf.filter(queue_id=self.pk).exists() for leaf in (jobs.unfinished(), jobs.finished())
         ):
             raise InvalidState(
-                f"queue {self} cannot be deleted: it has jobs. control.retire(queue) lets it take "
-                "no new ones, and control.erase_tenant(…) deletes all rows of a tenant"
+                f"queue {self} cannot be deleted: it has jobs. control.retire(queue) makes it "
+                "reject new ones, and control.erase_tenant(…) deletes all rows of a tenant"
             )
         return super().delete(*args, **kwargs)
 

@@ -35,7 +35,7 @@ def source_of(job: Job) -> tuple[Source, RegisteredTask | None]:
     """
     if job.arguments_removed:
         raise InvalidState(
-            f"the arguments of job {job.pk} were removed by a rule of retention: enqueue a new one "
+            f"the arguments of job {job.pk} were removed by a retention rule: enqueue a new one "
             "with .delay()"
         )
     if job.source_type == NOTHING.source_type:

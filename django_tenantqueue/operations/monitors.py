@@ -67,8 +67,8 @@ def start(
     session = options.session
     if isinstance(session, Serial):
         raise InvalidOption(
-            f"session={session!r}: a monitor says neither on_wait nor on_failure: give the key, "
-            f"session={session.key!r}. The row of a session has both for all that run in it"
+            f"session={session!r}: a monitor takes no on_wait and on_failure: give the key, "
+            f"session={session.key!r}, and set both in the row of the session"
         )
     monitor = ConcurrentJobMonitor(
         tenant=options.tenant,

@@ -77,7 +77,8 @@ class Surveys:
         self.surveyed(found, seconds=time.monotonic() - began)
         if self.is_active and not was_active:
             logger.info(
-                "an open transaction prevents vacuum: claims now skip %d index entries of finished jobs",
+                "an open transaction prevents vacuum: claims skip %d index entries of finished "
+                "jobs",
                 found.dead_entries,
             )
         elif was_active and not self.is_active:

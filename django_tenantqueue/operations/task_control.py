@@ -56,7 +56,7 @@ def check_name(name: str, *, using: str | None = None) -> None:
     check_text("task", name)
     if not is_known(alias_of(using), name):
         raise InvalidOption(
-            f"no task or method is named {name!r} here, and no ended job.{near_tasks(name)} Say "
+            f"no task, method or finished job is named {name!r} here.{near_tasks(name)} Use "
             "allow_unknown=True, or --allow-unknown on a command line, to control a task that only "
             "other code knows"
         )

@@ -59,7 +59,9 @@ def test_task_is_paused_and_resumed() -> None:
     assert run("resume", "--task", noop.name) == "nothing was changed: there is no such row\n"
     assert run("pause", "--task", noop.name) == f"{noop.name}: paused\n"
     assert TaskControl.objects.get().paused
-    with pytest.raises(CommandError, match=r"no task or method is named 'gone\.away'"):
+    with pytest.raises(
+        CommandError, match=r"no task, method or finished job is named 'gone\.away'"
+    ):
         run("pause", "--task=gone.away")
     assert run("pause", "--task=gone.away", "--allow-unknown") == "gone.away: paused\n"
 

@@ -119,6 +119,7 @@ def test_job_that_ends_with_its_worker_is_logged_as_an_error(worker, caplog):
     (error,) = [record for record in caplog.records if record.levelname == "ERROR"]
     assert (error.job, error.task, error.outcome) == (last, "tests.testapp.tasks.noop", "error")
     assert error.getMessage() == (
-        f"job {last} (tests.testapp.tasks.noop) ended in error because its worker died: it was killed"
+        f"job {last} (tests.testapp.tasks.noop) ended in error because its worker died: "
+        "it was killed"
     )
     assert state_of(again) == "ready"

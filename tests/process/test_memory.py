@@ -67,7 +67,7 @@ def test_job_ends_with_a_memory_reason_when_it_takes_all_there_is(workers: Worke
     wait_for_state(job, State.ERROR, timeout=40)
     gate.open()
     assert job.last_error["class"].endswith("MemoryLimitExceeded")
-    assert "more than the 400 MB" in job.last_error["message"]
+    assert "above its limit of 400 MB" in job.last_error["message"]
     assert {job.state for job in wait_for_end(neighbours)} == {State.SUCCESS}
 
 

@@ -87,7 +87,7 @@ class _ListFormatter(DjangoHelpFormatter, argparse.RawDescriptionHelpFormatter):
 class Command(BaseCommand):
     """Runs one of the subcommands."""
 
-    help = "Look at the queues, and change what they do."
+    help = "Inspect and control queues, jobs and workers."
     missing_args_message = "name a subcommand: `manage.py tenantqueue --help` lists them"
     requires_system_checks = ["tenantqueue"]  # its subcommands say it for themselves
 

@@ -27,7 +27,7 @@ LOOKED = 20
 class Bulk(Subcommand):
     """Starts a bulk action, or counts what it would change."""
 
-    help = "Act on all jobs that match, by a job in the queue ADMIN_QUEUE."
+    help = "Change all jobs that match, in a job of the queue ADMIN_QUEUE."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
@@ -68,7 +68,10 @@ class Bulk(Subcommand):
             text, found = "0 jobs match and can be changed: no job was started", {"job": None}
         else:
             job = bulk.start(action, filters, values)
-            text, found = f"job #{job.pk} does it: see its page in the admin", {"job": job.pk}
+            text, found = (
+                f"job #{job.pk} performs the action: see its page in the admin",
+                {"job": job.pk},
+            )
         if options["format"] == "json":
             self.print_json(found)
         else:

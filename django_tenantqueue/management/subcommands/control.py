@@ -52,7 +52,9 @@ class ControlSubcommand(Subcommand):
         parser.add_argument("--tenant", help="exact tenant; alone: all its queues")
         if makes:
             parser.add_argument(
-                "--allow-unknown", action="store_true", help="also a task that no code here knows"
+                "--allow-unknown",
+                action="store_true",
+                help="also accept a task that is unknown here",
             )
         self.add_format(parser)
         self.add_database(parser)
@@ -65,7 +67,8 @@ class ControlSubcommand(Subcommand):
             names = ", ".join(map(_option, self.kinds))
             said = f"{' and '.join(map(_option, given))} are given: " if given else ""
             raise CommandError(
-                f"{said}say what it is about by one of {names}. Run it once for each", returncode=2
+                f"{said}choose rows with one of {names}. Run the command once for each",
+                returncode=2,
             )
         kind = next(iter(given), "queue")
         if tenant is not None:
@@ -141,7 +144,7 @@ class Pause(ControlSubcommand):
 class Resume(ControlSubcommand):
     """Resumes what its options name."""
 
-    help = "Start jobs again of what was paused, and of sessions that have halted."
+    help = "Resume what was paused, and sessions that halted."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""

@@ -19,7 +19,7 @@ def _answer(question: str) -> str:
     try:
         return input(question)
     except EOFError:
-        raise CommandError("nothing was deleted: give --no-input to be asked nothing") from None
+        raise CommandError("nothing was deleted: use --no-input to skip the question") from None
 
 
 class Erase(Subcommand):
@@ -37,9 +37,9 @@ class Erase(Subcommand):
             type=seconds,
             default=60.0,
             metavar="SECONDS",
-            help="with --stop: longest wait for their ends (default: 60)",
+            help="with --stop: longest wait for them to end (default: 60)",
         )
-        add("--no-input", action="store_true", help="do not ask")
+        add("--no-input", action="store_true", help="do not ask for confirmation")
         self.add_format(parser)
         self.add_database(parser)
 
@@ -50,7 +50,7 @@ class Erase(Subcommand):
         if not options["no_input"]:
             text = (
                 f"All rows of tenant {tenant!r}, with {number_of('queue', queues)}, are deleted "
-                "permanently.\nType the name of the tenant to go on: "
+                "permanently.\nType the name of the tenant to continue: "
             )
             if _answer(text) != tenant:
                 raise CommandError("nothing was deleted")

@@ -33,9 +33,9 @@ class Answer:
 
 
 class Explain(Subcommand):
-    """Prints why one job does not run, or what bounds a monitor."""
+    """Prints why one job does not run, or what limits a monitor."""
 
-    help = "Say why a job does not run, or what bounds a monitor, and the remedies."
+    help = "Explain why a job does not run, or what limits a monitor, with remedies."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""

@@ -180,7 +180,7 @@ def is_final(error: psycopg.Error) -> bool:
 
 
 def _refused(record: Finished | Failed, error: psycopg.Error) -> Refusal:
-    message = f"PostgreSQL refused the result, error or statistics of this run: {error}"
+    message = f"PostgreSQL rejected the result, error or statistics of this run: {error}"
     described = stored_error(InvalidResult, message, attempt=None)
     age = record.age_seconds if isinstance(record, Finished) else None
     return Refusal(

@@ -65,8 +65,8 @@ class ProcessLimits:
         if taken is None or taken <= self._kill_rss:
             return None
         return DeathReport(
-            f"its worker process took {taken >> 20} MB of memory, more than the "
-            f"{self._kill_rss >> 20} MB that it may, and was killed",
+            f"its worker process used {taken >> 20} MB of memory, above its limit of "
+            f"{self._kill_rss >> 20} MB, and was killed",
             started=child.begun(),
             crashed=True,
             error=MEMORY_LIMIT_EXCEEDED,
@@ -103,7 +103,7 @@ def explain_death(child: Child, status: int) -> DeathReport:
         )
     reason = f"its worker process ended with {why}"
     if why == "signal SIGKILL":
-        reason += " (by an operator, or by the system for want of memory)"
+        reason += " (by an operator, or by the system because memory ran out)"
     return DeathReport(reason, started=begun, crashed=True)
 
 
