@@ -118,7 +118,9 @@ def test_run_now_makes_scheduled_jobs_ready() -> None:
     job = do("run_now")
 
     assert job.result == {"changed": 15, "left": {"waits_for_no_time": 2}}
-    assert job.progress_message.startswith("15 jobs changed. 2 left: they wait for something else")
+    assert job.progress_message.startswith(
+        "15 jobs changed. 2 left: they are not waiting for a scheduled time"
+    )
     assert set(states_of(scheduled).values()) == {State.READY}
     assert set(states_of(held).values()) == {State.HELD}
     assert Change.objects.get().after == {"waits_for_no_time": 2}

@@ -89,6 +89,6 @@ class WorkerActions(TenantQueueModelAdmin[Worker]):
                 "jobs still running after the shutdown timeout start again on other workers."
             )
         if late := len(ids) - done:
-            said += " " + gettext("%d were already doing so or have stopped.") % late
+            said += " " + gettext("%d unchanged: asked before, or stopped meanwhile.") % late
         self.message_user(request, said, messages.SUCCESS if done else messages.WARNING)
         return None

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def user_text(user: object) -> str:
-    """Return what `created_by` holds for a user: the primary key of a model instance, or a text."""
+    """Return the `created_by` of a user: the primary key of a model instance, or its text.
+
+    None and anonymous users give "None".
+    """
     return str(user.pk if isinstance(user, models.Model) else user)
 
 

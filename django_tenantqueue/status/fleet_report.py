@@ -162,7 +162,7 @@ def states_of(workers: Iterable[Worker], now: datetime) -> list[tuple[WorkerStat
 
 
 def need_of(workers: Iterable[tuple[WorkerState, Worker]], queues: Iterable[BusyQueue]) -> Need:
-    """Return whether these workers are short for what could start in these queues."""
+    """Return the Need of these workers: the jobs that could start, their wait, and what runs."""
     startable = [queue for queue in queues if queue.blocked is None]
     waits = [q.startable_seconds for q in startable if q.startable_seconds is not None]
     going_on = [

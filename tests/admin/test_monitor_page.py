@@ -157,7 +157,7 @@ def test_rates_are_of_the_last_details_and_of_the_whole_life(admin_client: Clien
     text = text_of(admin_client.get(page_of(monitor)))
 
     assert "30 %" in text
-    assert "Rate now 1 / min" in text
+    assert "Current rate 1 / min" in text
     assert "Mean rate 0.5 / min started 2 h ago" in text
     assert re.search(r"Expected end in 2 h \d+ min", text)
 
@@ -294,7 +294,7 @@ def test_retry_asks_with_the_count_and_makes_one_entry(admin_client: Client) -> 
     assert "Retry 4 failed details?" in text
     assert "The monitor has ended: its callback does not run again" in text
     assert monitor.progress().failed == 4
-    assert "4 failed details are run again" in text_of(say_yes(admin_client, question))
+    assert "4 failed details are retried" in text_of(say_yes(admin_client, question))
     run_commit_hooks("default")
     assert monitor.progress().failed == 0
     (change,) = Change.objects.all()

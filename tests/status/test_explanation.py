@@ -334,7 +334,7 @@ def test_session_is_halted_by_a_job() -> None:
 
     one = cause(held(**IN_SESSION), Code.SESSION_HALTED)
 
-    assert "since job #41 did not end well" in one.sentence
+    assert "because job #41 failed or was cancelled" in one.sentence
     assert one.jobs == [41]
     assert one.target is not None
     assert (one.target.kind, one.target.id) == ("session", session.pk)

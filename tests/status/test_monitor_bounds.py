@@ -297,7 +297,12 @@ def backoff() -> Work:
         (parallel_zero, "monitor_without_slots", "Its “parallel” is 0: no detail starts.", 0),
         (own_parallel, "monitor_full", "It has 2 details in flight, as many as its “parallel”", 0),
         (interval, "monitor_interval", "It starts details every 1 min 0 s: the next time in ", 0),
-        (not_fed_yet, "not_released", "It has room for 2 more details, which are about to be", 0),
+        (
+            not_fed_yet,
+            "not_released",
+            "It has room for 2 more details, which are about to start",
+            0,
+        ),
         (open_monitor, "monitor_open", "It is open: it waits for more details, or to be closed", 0),
         (
             slots_of_queue,
