@@ -1,7 +1,8 @@
-"""Actions on all jobs that match a filter, done by a job in the queue ADMIN_QUEUE.
+"""Actions on all jobs that match a filter, performed by a job in the queue ADMIN_QUEUE.
 
-The job reads the filters again when it runs, by the code of the list of jobs. It works in batches,
-reports its progress, and goes on where it stopped after a crash, a cancellation or an error.
+The job applies the filters again when it runs, with the code of the list of jobs. It works in
+batches, reports its progress, and continues where it stopped after a crash, a cancellation or an
+error.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ REASONS: dict[str, Any] = {
     "bulk_action": _("they are bulk actions themselves: retry each on its page"),
     "locked": _("their rows stayed locked"),
 }
-"""Why jobs are left as they are."""
+"""Why jobs are skipped."""
 
 
 def start(
@@ -56,14 +57,14 @@ def start(
     *,
     user: Model | None = None,
 ) -> Job:
-    """Enqueue a job that does `action` to all jobs that match, and return it.
+    """Enqueue a job that performs `action` on all jobs that match, and return it.
 
     `action`: "retry", "cancel", "run_now", "change_priority" (with `values` {"priority": 120}),
-    "move" ({"queue": "mail"}, and "tenant" where not each job stays with its own) or "delete".
-    `filters` are those of the list of jobs, as its address has them: state, tenant, queue,
-    queue_id, name, q. Jobs that are created later do not match. `user` is who asks: the job sees
-    what they may see. Permissions are the caller's affair. In the list of changes the entry names
-    the one of acting_as(). Raises InvalidOption, InvalidArgument, QueueRetired, QueueFull.
+    "move" ({"queue": "mail"}, and "tenant" to change it) or "delete". `filters` are those in the
+    URL of the list of jobs: state, tenant, queue, queue_id, name, q. Jobs that are created later do
+    not match. `user`: the job is limited to what this user may see. Permissions are not checked;
+    the caller must do so. The audit log names the actor of acting_as(). Raises InvalidOption,
+    InvalidArgument, QueueRetired, QueueFull.
     """
     settings = get_settings()
     chosen = find_action(action)

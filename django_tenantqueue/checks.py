@@ -140,7 +140,7 @@ def _wanted(place: str, takes: int | None) -> str:
 
 
 def _check_callables(settings: Settings) -> list[CheckMessage]:
-    """Import what CALLABLES lists; of an entry with a wildcard, what stands before it."""
+    """Import the entries of CALLABLES; of an entry with a wildcard, the part before it."""
     found: list[CheckMessage] = []
     for listed in settings.callables:
         before = re.split(r"[*?[]", listed)[0]

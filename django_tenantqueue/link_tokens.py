@@ -19,7 +19,7 @@ Holder = Callable[[str], str | None]
 
 
 def sign_job_id(job_id: int, bound: str = "", key: str = "") -> str:
-    """Return a token that names a job and cannot be made without SECRET_KEY.
+    """Return a signed token that names a job.
 
     `bound`: USER or BROWSER_SESSION. Then only the holder of `key` can open it, which is part of
     the signature and not of the token.

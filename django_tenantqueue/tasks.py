@@ -406,7 +406,7 @@ def _enqueue(
 
 
 class _Delayed:
-    """Stands for a model instance or class: a call of one of its methods enqueues it."""
+    """Stand-in for a model instance or class: a call of one of its methods enqueues it."""
 
     __slots__ = ("_options", "_target")
 

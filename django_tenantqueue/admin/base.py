@@ -63,9 +63,9 @@ class LoadedChangeList(ChangeList):
     """A page of a list, with what its admin counts for the rows of the page."""
 
     def get_filters(self, request: HttpRequest) -> Any:
-        """Return the filters; refuse lookups that none of them asks for.
+        """Return the filters; reject other lookups.
 
-        A lookup of a column that the page hides or masks would tell its value.
+        A lookup of a hidden or masked column would reveal its value.
         """
         found = super().get_filters(request)
         if others := found[2]:
@@ -281,7 +281,7 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the changes of a row, whoever made them and from wherever."""
+        """Show the recorded changes of a row."""
         row = self.get_object(request, unquote(object_id))
         if row is None:
             return self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined, no-any-return]

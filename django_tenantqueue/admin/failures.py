@@ -1,4 +1,4 @@
-"""Failed runs by task and class of error, and what is done with all jobs of one group."""
+"""Failed runs by task and exception class, and the actions on all jobs of one group."""
 
 from __future__ import annotations
 

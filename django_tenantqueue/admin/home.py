@@ -1,4 +1,4 @@
-"""The first page of the app in the admin: problems, fleet, queues and tasks."""
+"""The dashboard: problems, fleet, queues and tasks."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ LISTS: dict[str, type[Model]] = {
     "duties": Duty,
     "changes": Change,
 }
-"""Where a problem of the core is mended -> the model of the list."""
+"""Condition.where of the core → the model of the list."""
 
 
 class QueueForm(SingleTuneForm):

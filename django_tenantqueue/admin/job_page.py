@@ -84,7 +84,7 @@ class Failure:
 
     @property
     def is_longer(self) -> bool:
-        """Whether the message goes on."""
+        """Whether the message is longer."""
         return self.short != self.message.strip()
 
     @property
@@ -94,7 +94,7 @@ class Failure:
 
     @property
     def key(self) -> str:
-        """What tells the error from the others of the job while the page refreshes itself."""
+        """Identifies the error among those of the job while the page refreshes itself."""
         return f"{self.attempt} {self.stored_at}"
 
 

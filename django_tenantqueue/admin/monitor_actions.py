@@ -27,7 +27,7 @@ from .confirmation import ask, confirm, is_answered
 RETRY = "_retry_failed"
 """The button of a monitor's page."""
 PLACE = "_place"
-"""Where a retry has arrived, in the page that lets it go on."""
+"""The position of a retry, in the page that continues it."""
 RETRY_SECONDS = CLAIM_SECONDS * 3
 """For how long one request retries: an operator waits for it."""
 
@@ -50,7 +50,7 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
     ) -> HttpResponse | None:
         """Ask, then retry the failed details of a monitor; None: back to its page.
 
-        What takes longer than RETRY_SECONDS goes on with the request that the next page makes.
+        After RETRY_SECONDS the retry continues with the request that the next page makes.
         """
         monitor = queryset.get()
         now = progress_of([monitor])[monitor.pk]
@@ -173,7 +173,7 @@ def _signed(retry: FailedRetry) -> str:
 
 
 def _go_on_at(retry: FailedRetry, place: str) -> None:
-    """Let a retry go on where another one has arrived. Raises BadSignature."""
+    """Continue a retry at the position of another one. Raises BadSignature."""
     monitor_id, ended_at, job_id, retry.change_id, retry.retried = signing.loads(place, salt=RETRY)
     if monitor_id != retry.monitor.pk:
         raise BadSignature(gettext("This page belongs to another monitor."))

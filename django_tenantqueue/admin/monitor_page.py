@@ -1,4 +1,4 @@
-"""The part of a monitor's page that refreshes itself: progress, bounds, errors, details."""
+"""The part of a monitor's page that refreshes itself: progress, limits, errors, details."""
 
 from __future__ import annotations
 

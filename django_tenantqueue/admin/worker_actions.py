@@ -1,4 +1,4 @@
-"""What operators tell workers: the actions of the list, and the buttons of a worker's page."""
+"""Drain and stop workers: the actions of the list, and the buttons of a worker's page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .confirmation import confirm
 
 
 class Order(NamedTuple):
-    """What workers can be told: its name, the column that it sets, and what happens then."""
+    """An order to workers: its name, the column that it sets, and its effect."""
 
     button: str
     verb: Any
@@ -51,7 +51,7 @@ STOP = Order(
 
 
 class WorkerActions(TenantQueueModelAdmin[Worker]):
-    """Asks, tells workers to end, and says how many it was new to."""
+    """Asks, orders workers to end, and shows how many did not have the order yet."""
 
     actions = ("drain_selected", "stop_selected")
     buttons = {DRAIN.button: "drain_selected", STOP.button: "stop_selected"}
@@ -72,7 +72,7 @@ class WorkerActions(TenantQueueModelAdmin[Worker]):
     def _ask_and_tell(
         self, request: HttpRequest, queryset: QuerySet[Worker], order: Order
     ) -> HttpResponse | None:
-        """Return the page that asks; None once the workers are told."""
+        """Return the page that asks; None once the order is given."""
         text = str(order.text)
         going_on = Worker.objects.using(self.using).filter(draining=False, stopping=False)
         if not going_on.exclude(pk__in=queryset.values("pk")).exists():

@@ -107,7 +107,7 @@ def unknown_option(name: str, known: Any) -> InvalidOption:
 
 
 def explained(error: TypeError, func: Any, kwargs: Mapping[str, Any], using: str) -> TypeError:
-    """Return the error of a call that says where an option belongs that stands among its arguments.
+    """Return an error that says where an option among a call's arguments belongs.
 
     `using`: what takes options, as code, with {} in their place.
     """

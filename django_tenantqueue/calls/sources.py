@@ -143,9 +143,9 @@ def register_finder(finder: Callable[[str], RegisteredTask | None]) -> None:
 
 
 def adopted(target: Any, options: Mapping[str, Any]) -> RegisteredTask | None:
-    """Return the task that stands for one of another system; None: `target` is none of those.
+    """Return the task that wraps one of another system; None: `target` is no such task.
 
-    Raises Unsupported for a task of Celery while no installed app knows those.
+    Raises Unsupported for a task of Celery if no installed app supports those.
     """
     if type(target) is FunctionType:
         return None

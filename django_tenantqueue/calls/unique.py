@@ -1,4 +1,4 @@
-"""Unique: which jobs are the same, for how long, and what becomes of another one. No database."""
+"""Unique: which jobs are duplicates, for how long, and how a duplicate is handled. No database."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ def judge(running: RunningJob, task: RegisteredTask | None, error: BaseException
 
 
 def _for_receivers(error: BaseException) -> BaseException | None:
-    """Return the error of a failed end if someone wants it: it keeps the frames of its task."""
+    """Return the error of a failed end if a receiver wants it: it keeps the frames of its task."""
     return error if signals.job_finished.receivers else None
 
 

@@ -234,8 +234,8 @@ def _run_atomic(
 ) -> Outcome:
     """Run the task and its fenced finish in one transaction of the job's own database.
 
-    The finish is the last statement. A connection that breaks at COMMIT leaves open whether it
-    took place: the job itself tells.
+    The finish is the last statement. After a connection that breaks at COMMIT, the job's row shows
+    whether it was committed.
     """
     settings = get_settings()
     using = settings.database

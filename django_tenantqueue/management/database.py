@@ -1,4 +1,4 @@
-"""The jobs' database of a command, who changes it, and errors as a command tells them."""
+"""The jobs' database of a command, the actor of its changes, and its errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def jobs_database(alias: str | None) -> str:
 
 @contextmanager
 def telling_database_errors(alias: str | None) -> Iterator[None]:
-    """Raise CommandError for an error of the jobs' database, with what to look at."""
+    """Raise CommandError for an error of the jobs' database, with what to check."""
     try:
         yield
     except (IntegrityError, DataError) as error:  # the server works, and refuses a value

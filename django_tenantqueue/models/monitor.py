@@ -84,11 +84,11 @@ class MonitorManager(models.Manager["ConcurrentJobMonitor"]):
 
 
 class ConcurrentJobMonitor(models.Model):
-    """One big piece of work: it keeps at most `parallel` of its details in flight.
+    """One large piece of work: at most `parallel` of its details are in flight.
 
-    Only operators and the code that started it write here; what a worker finds out is counted from
-    the job rows, or stands in MonitorPace. Its anchor is a job that stands for all of them: it
-    takes the monitor's turn in a session, waits for the last detail, and then runs the callback.
+    Only operators and the code that started it write here. Workers count from the job rows, or use
+    MonitorPace. Its anchor is a job that represents all of them: it takes the monitor's turn in a
+    session, waits for the last detail, and then runs the callback.
     """
 
     tenant = models.CharField(_("tenant"), max_length=200, blank=True, editable=False)

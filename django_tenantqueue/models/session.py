@@ -32,8 +32,8 @@ class Session(models.Model):
     """A line of jobs of one tenant, over all its queues.
 
     `serial`: its jobs start one after another. `limit_user`: at most `num_slots` of them run at
-    once. Rows are made when the first job of a line is let through, and removed when nothing is set
-    in them and no unfinished job names them. Jobs carry `gate_key`.
+    once. A row is created when the first job of a line is released, and deleted when nothing is set
+    in it and no unfinished job uses it. Jobs have its `gate_key`.
     """
 
     class Kind(models.TextChoices):

@@ -33,8 +33,8 @@ class Role(models.TextChoices):
 class Worker(models.Model):
     """One running worker process: a child of `runworker`, or a process of an executor.
 
-    `sleeping_until` is set while it waits for a notification on the channel
-    `tenantqueue_<id>`; whoever wakes it clears the column first.
+    `sleeping_until` is set while it waits for a notification on the channel `tenantqueue_<id>`. The
+    process that wakes it clears the column first.
     """
 
     of_fleet = True

@@ -27,11 +27,11 @@ _actor: ContextVar[Actor | None] = ContextVar("tenantqueue_actor", default=None)
 
 @contextmanager
 def acting_as(name: str, source: str = Change.Source.CODE) -> Iterator[None]:
-    """Record the changes inside the block in this name, in the list of changes.
+    """Record the changes inside the block under this name in the audit log.
 
-    `name` is a user's name, or anything else that tells operators whom to ask. `source` is where
-    the change comes from: "admin", "command", "api" or "code". It follows coroutines, but not
-    threads that the block starts. Raises InvalidOption for another source.
+    `name` is a user's name, or another text that identifies the actor. `source` is where the change
+    comes from: "admin", "command", "api" or "code". It follows coroutines, but not threads that the
+    block starts. Raises InvalidOption for another source.
     """
     if source not in Change.Source.values:
         raise InvalidOption(f"source={source!r}: it must be one of {Change.Source.values}")

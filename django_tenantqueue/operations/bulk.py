@@ -1,8 +1,8 @@
 """One action on all jobs that match a filter: each batch in a transaction, one entry for all.
 
-The entry of the audit trail is written by the first batch that changes something, and brought up
-to date in the transaction of each later one. So its count is true at any moment, and a run that
-takes over from a dead worker finds in it where to go on.
+The first batch that changes something writes the entry of the audit log, and each later one updates
+it in its own transaction. So its count is true at any moment, and a run that takes over from a dead
+worker continues from it.
 """
 
 from __future__ import annotations

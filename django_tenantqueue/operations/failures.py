@@ -20,7 +20,7 @@ from .gates import cancel_waiting, release_later
 from .tuning import ids_of
 
 MOST = BATCH * 5
-"""Jobs that one call changes unless it is told otherwise: about half a second."""
+"""Jobs that one call changes by default: about half a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def _tenant_of(using: str, group: Group) -> str:
 def _in_steps(
     walk: Walk, using: str, group: Group, limit: int, change: Callable[[list[int]], list[int]]
 ) -> Done:
-    """Change up to `limit` jobs that a walk finds; it looks at WALKED jobs for those of queues."""
+    """Change up to `limit` jobs that a walk finds; it reads WALKED jobs for those of queues."""
     changed: list[int] = []
     found = 0
     for number, ids in enumerate(walk(using, group, step=BATCH), 1):

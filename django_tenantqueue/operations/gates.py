@@ -1,8 +1,8 @@
-"""Let jobs through their gates: monitors, sessions, user limits, exclusive keys.
+"""Release jobs at their gates: monitors, sessions, user limits, exclusive keys.
 
-A job with gates is `held` and stands in the line of the first one it has not passed. A release
-lets through as many as a gate allows. It follows the commit of whatever makes room, and takes locks
-of its own only. A sweep finds within about a second the jobs that a crash or a lock kept waiting.
+A job with gates is `held` in the line of the first one it has not passed. A release makes as many
+ready as a gate allows. It runs after the commit that makes room, and takes only its own locks.
+Within about a second, a sweep finds the jobs that a crash or a lock kept waiting.
 """
 
 from __future__ import annotations
@@ -255,13 +255,13 @@ class Sweep:
     """Finds gates that could let jobs through and have not, a bounded number in each step."""
 
     most: int = 2000
-    """Gates of a kind that one step looks at."""
+    """Gates of a kind that one step reads."""
     after: dict[str, str] = field(default_factory=dict)
 
     def step(self, using: str, look: Where | None = None) -> int:
-        """Look at the next gates of each kind, release them; return how many jobs became ready.
+        """Release the next gates of each kind; return how many jobs became ready.
 
-        `look` is a connection to look on that keeps its plans. None: look on `using`.
+        `look` is a connection for reads that keeps its plans. None: read on `using`.
         """
         look = look or using
         slots = get_settings().default_user_slots

@@ -1,4 +1,4 @@
-"""The duties that one worker of the fleet does for all. Each is one bounded step."""
+"""The maintenance of the fleet. Each duty is one bounded step."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ def prune_changes(using: str) -> int:
 
 
 def make_history(using: str, today: date | None = None) -> list[str]:
-    """Make the history leaves of this and the coming months that are missing; return their names.
+    """Create the missing history leaves of this and the coming months; return their names.
 
-    Months whose jobs are in the default leaf get theirs, too: no rule of retention reads that one.
-    A leaf that cannot be had now, because the whole history is being read, is left for later.
+    Months with jobs in the default leaf get theirs, too: retention rules do not read that one. A
+    leaf that cannot be created now, because the whole history is being read, is retried later.
     """
     months = [(today or datetime.now(UTC).date()).replace(day=1)]
     for _ in range(get_settings().history_ahead_months):
@@ -114,7 +114,7 @@ def drop_history(using: str, today: date | None = None) -> list[str]:
 
 
 def refresh_statistics(using: str) -> list[str]:
-    """Have plans made anew that were made when a table was far smaller; return these tables.
+    """Replace plans that were made when a table was far smaller; return these tables.
 
     Prepared statements keep their plans; one that was made for a few rows reads a whole table.
     """

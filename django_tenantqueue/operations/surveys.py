@@ -109,7 +109,7 @@ class Surveys:
         self._survey_at = min(self._survey_at, self._surveyed_at + distance)
 
     def failed(self) -> None:
-        """Go on as before: a survey took too long, or could not be made."""
+        """Continue as before: a survey timed out or failed."""
         self._is_wanted = False
         self._not_before = self._clock() + 10 * self.timeout
         self.timeout = min(60.0, 2 * self.timeout)

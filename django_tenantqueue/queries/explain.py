@@ -1,4 +1,4 @@
-"""Statements that tell what keeps one job from starting. Each is bounded, whatever waits."""
+"""Statements that find what keeps one job from starting. Each is bounded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .base import fetch
 
 @dataclass(frozen=True, slots=True)
 class GateJob:
-    """A job that a gate has let through."""
+    """A job that a gate has released."""
 
     id: int
     state: str
@@ -43,7 +43,7 @@ class MonitorGate:
 
 
 def list_gate_jobs(using: str, kind: str, key: str, *, most: int) -> list[GateJob]:
-    """Return jobs that a session, a user or an exclusive key has let through."""
+    """Return jobs that a session, a user limit or an exclusive key has released."""
     rows = fetch(using, "list_gate_jobs", {"kind": kind, "key": key, "most": most})
     return [GateJob(*row) for row in rows]
 

@@ -82,7 +82,7 @@ Key = tuple[int, str, str]
 def with_totals(counts: Mapping[Key, Counts]) -> dict[Key, Counts]:
     """Return the busiest of these counts of queues, with those of all queues.
 
-    The totals are those of each task, of each task and class of error, and of all jobs.
+    The totals are those of each task, of each task and exception class, and of all jobs.
     """
     totals: defaultdict[Key, Counts] = defaultdict(Counts)
     everything = Counts()

@@ -1,4 +1,4 @@
-"""Statements that end runs, give jobs back, and report runs that go on."""
+"""Statements that end runs, return jobs, and report runs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """What is known of a run that goes on."""
+    """The state of a running job."""
 
     id: int
     claim_seq: int
@@ -142,9 +142,9 @@ def find_claims(connection: psycopg.Connection[Any], worker_id: int) -> set[tupl
 def record_runs(
     connection: psycopg.Connection[Any], worker_id: int, runs: Sequence[RunRecord]
 ) -> set[int]:
-    """Write starts, progress and statistics of runs that go on; return the ids written.
+    """Write starts, progress and statistics of running jobs; return the ids written.
 
-    Left out are those whose claim was lost, and those whose rows are locked.
+    Jobs whose claim was lost and jobs whose rows are locked are left out.
     """
     params = {
         "worker": worker_id,

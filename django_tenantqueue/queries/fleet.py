@@ -1,4 +1,4 @@
-"""Statements that tell what the fleet is doing. None walks the history or the whole backlog."""
+"""Statements about the state of the fleet. None walks the history or the whole backlog."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def _found_by_apps(of_apps: Sequence[Condition], look: Look) -> list[Problem]:
 
 
 def _found_by_app(condition: Condition, look: Look) -> list[Problem]:
-    """Return the same of an app, whose error is a problem, too: the others are still told."""
+    """Return the same of an app. Its error becomes a problem, and the others are still shown."""
     try:
         with undone_alone(look.using):
             return list(_found(condition, look))

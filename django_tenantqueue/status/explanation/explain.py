@@ -169,7 +169,7 @@ def _time_causes(job: Job, now: datetime) -> Iterator[Cause]:
 
 
 def _gate_causes(using: str, job: Job, queue: TenantQueue | None, now: datetime) -> Iterator[Cause]:
-    """Yield what holds it: the gate that it stands before, and those behind that one."""
+    """Yield what holds it: its current gate, and those after that."""
     busy = job.state != State.SCHEDULED
     looks: dict[str, Callable[[], Iterator[Cause]]] = {
         MONITOR: lambda: monitor_causes(using, job, queue, now),

@@ -1,4 +1,4 @@
-"""What bounds a monitor now: why no more of its details run."""
+"""What limits a monitor now: why no more of its details run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WHOLE = 0
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A cause, and how many details it keeps from running; WHOLE: it concerns the monitor."""
+    """A cause, and how many details it blocks; WHOLE: it concerns the monitor."""
 
     cause: Cause
     details: int
@@ -50,9 +50,9 @@ class MonitorAnswer:
 
 
 def explain_monitor(using: str, monitor: ConcurrentJobMonitor, now: Progress) -> MonitorAnswer:
-    """Return what bounds a monitor, the worst first. `now`: its progress.
+    """Return what limits a monitor, the worst first. `now`: its progress.
 
-    Each read is of an index and bounded. Details in flight are looked at up to COUNTED_TO.
+    Each read is of an index and bounded. Details in flight are counted up to COUNTED_TO.
     """
     if now.status in ("ended", "cancelled"):
         told = gettext("It has ended.") if now.status == "ended" else gettext("It was cancelled.")
