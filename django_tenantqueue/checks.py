@@ -183,7 +183,6 @@ def _check_executors(settings: Settings) -> list[CheckMessage]:
 
 
 def _check_callable(found: Any, arguments: tuple[Any, ...]) -> None:
-    """Raise TypeError when it cannot be called with these arguments."""
     if not callable(found):
         raise TypeError(f"{found!r} is not callable")
     try:
@@ -194,7 +193,6 @@ def _check_callable(found: Any, arguments: tuple[Any, ...]) -> None:
 
 
 def _check_context_manager(found: Any) -> None:
-    """Raise TypeError when it is a class that is no context manager."""
     if isinstance(found, type) and not hasattr(found, "__enter__"):
         raise TypeError(f"{found!r} is not a context manager")
 

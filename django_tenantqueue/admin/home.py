@@ -277,7 +277,7 @@ def overview_view(request: HttpRequest, model_admin: admin.ModelAdmin[TenantQueu
 
 
 def _tune(request: HttpRequest, model_admin: admin.ModelAdmin[TenantQueue]) -> HttpResponse:
-    """Write the columns that the user changed, unless another one has changed them meanwhile."""
+    """Write the changed columns, unless another user has changed them in the meantime."""
     url = reverse("admin:app_list", args=["tenantqueue"])
     back = HttpResponseRedirect(f"{url}?hours={read_hours(request)}")
     if not model_admin.has_change_permission(request):

@@ -86,7 +86,6 @@ class JobActions(TenantQueueModelAdmin[Job]):
             self.message_user(request, text % stopped, messages.WARNING)
 
     def _cancel(self, request: HttpRequest, jobs: Sequence[Job]) -> HttpResponse | None:
-        """Return the page that asks; None once the jobs are cancelled."""
         text = ngettext(
             "A waiting job ends now and never starts. A running job is asked to stop. A finished "
             "job is skipped.",

@@ -41,7 +41,7 @@ def can_be_repeated(job: Job) -> bool:
 
 
 class _Json(forms.CharField):
-    """A value as JSON text, of a list or an object."""
+    """A list or an object as JSON text."""
 
     widget = forms.Textarea
 

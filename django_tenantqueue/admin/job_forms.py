@@ -57,7 +57,7 @@ class PriorityForm(forms.Form):
 
 
 class _QueueForm(forms.Form):
-    """Another queue, one that there is: a typing error makes no queue."""
+    """An existing queue: a typo creates none."""
 
     tenant = forms.CharField(
         label=_("Tenant"),

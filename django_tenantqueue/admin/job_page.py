@@ -215,7 +215,7 @@ def _names(stored: dict[str, Any]) -> Sequence[str]:
 
 
 def _stored_follow_ups(follow_ups: Any) -> list[dict[str, Any]]:
-    """Return what is stored of follow-ups; what raw SQL has put there is left out."""
+    """Return the stored follow-ups, without values that only raw SQL could have written."""
     found = follow_ups if isinstance(follow_ups, list) else []
     return [stored for stored in found if isinstance(stored, dict) and "on" in stored]
 

@@ -98,7 +98,7 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
         return (*(self.fixed if obj else ()), *self.readonly_fields, *shown.values())
 
     def _shown_instead(self, request: HttpRequest, obj: _M | None) -> dict[Any, str]:
-        """Return what a page shows in the place of columns that cannot be edited."""
+        """Return what a page shows instead of columns that cannot be edited."""
         may_edit = self.may_edit(request, obj)
         shown = {} if may_edit else dict(self.masked)
         is_fixed = obj is not None and ("tenant" in self.fixed or not may_edit)

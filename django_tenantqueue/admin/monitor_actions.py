@@ -114,9 +114,9 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
     def _retry(
         self, request: HttpRequest, monitor: ConcurrentJobMonitor, place: str | None = None
     ) -> FailedRetry | None:
-        """Retry failed details for RETRY_SECONDS; say how many they were when all are done.
+        """Retry failed details for RETRY_SECONDS; report their number when all are done.
 
-        `place`: from where to go on. None: the monitor was cancelled, or the place is none.
+        `place`: where to continue. None: the monitor was cancelled, or the place is invalid.
         """
         try:
             retry = FailedRetry.start(self.using, monitor.pk)

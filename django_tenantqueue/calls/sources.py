@@ -289,7 +289,7 @@ def _check_call(
     if isinstance(func, MethodType):  # by its function: an instance is not to be remembered
         args = (func.__self__, *args)
         func = func.__func__
-    if not inspect.isfunction(func):  # what is written in C may tell of no signature
+    if not inspect.isfunction(func):  # C functions may have no signature
         return
     try:
         signature_of(func).bind(*args, **kwargs)

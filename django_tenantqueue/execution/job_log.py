@@ -99,7 +99,7 @@ def log_failure(
 
 
 def _say_broken(running: RunningJob) -> None:
-    """Write that the log failed where nothing of the project's is asked."""
+    """Report to standard error that logging failed."""
     if logging.lastResort is not None:
         text = f"logging the end of job {running.id} ({running.task}) failed"
         logging.lastResort.handle(logging.makeLogRecord({"msg": text, "levelno": logging.ERROR}))

@@ -86,7 +86,7 @@ def _expired(claimed: ClaimedJob) -> bool:
 
 
 def _before(running: RunningJob) -> Outcome | None:
-    """Note the start; return an outcome when the job is not to be run at all."""
+    """Note the start; return an outcome if the job must not run."""
     current.enter(running)
     if signals.job_started.receivers:
         announce(signals.job_started, running, attempt=running._claimed.attempt)
@@ -181,7 +181,7 @@ def interruption_of(running: RunningJob, error: BaseException) -> BaseException:
 
 
 def _explained(running: RunningJob, error: BaseException) -> BaseException:
-    """Give an interruption, which arrives in a thread without words, a message."""
+    """Give an interruption a message: it arrives in the thread without one."""
     if not isinstance(error, TimeLimitExceeded | Cancelled) or str(error):
         return error  # str() of a project's own error may raise
     if isinstance(error, TimeLimitExceeded):

@@ -40,7 +40,7 @@ class Subcommand(BaseCommand):
         try:
             with acting_as_shell_user(), telling_database_errors(options.get("database")):
                 done: str | None = super().execute(*args, **options)
-            self.stdout.flush()  # here, where a reader that is gone can be told from a failure
+            self.stdout.flush()  # here, to tell a closed pipe from a failure
         except BrokenPipeError:
             # what is still in the buffer would be an error at the end of the process
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

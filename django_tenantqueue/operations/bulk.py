@@ -203,7 +203,7 @@ def _entries(bulk: Bulk) -> Any:
 
 
 def _write(bulk: Bulk, change: Change | None, changed: Sequence[int], tally: Tally) -> None:
-    """Write the entry, or bring it up to date; nothing as long as nothing was changed."""
+    """Write or update the entry, if something was changed."""
     if not tally.changed:
         return
     if change is None:

@@ -51,7 +51,7 @@ def _ids(ids: Ids) -> list[int]:
 
 
 def _let_through(using: str, edits: queries.Edits, *, ready: bool = True) -> list[int]:
-    """Release the gates of these jobs, and wake workers if they are ready; return the ids."""
+    """Release the gates of these jobs, wake workers if jobs are ready, and return the ids."""
     gates = [edit.gates for edit in edits.values()]
     release_later(using, gates, ready=len(edits) if ready else 0)
     return sorted(edits)

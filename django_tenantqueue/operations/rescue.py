@@ -200,7 +200,7 @@ def _count(using: str, worker_id: int, jobs: Iterable[tuple[Held, Verdict]], err
 
 
 def last_words(job_id: int, reason: str) -> str:
-    """Return the last error of a process of an executor that kills itself for the sake of a job."""
+    """Return the last error of an executor's process that kills itself because of a job."""
     return f"killed for job {job_id}: {reason}"
 
 

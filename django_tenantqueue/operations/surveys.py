@@ -123,7 +123,7 @@ class Surveys:
             self._places.read_all()
 
     def fill(self, request: ClaimRequest) -> None:
-        """Tell a claim since when slots are taken.
+        """Set for a claim since when slots are taken.
 
         With the wait at the turnstile, an answer is used for less time than its margin.
         """

@@ -36,6 +36,6 @@ def _session(wrapper: BaseDatabaseWrapper) -> int:
 
 
 def _told(wrapper: BaseDatabaseWrapper) -> int:
-    """Return the process id that was told when the connection was opened."""
+    """Return the process id that the server sent when the connection was opened."""
     raw: Any = wrapper.connection
     return int(raw.info.backend_pid)

@@ -17,7 +17,7 @@ from ..states import ACTIVE, FINAL, UNFINISHED, State
 from .display_limits import PAGE, READ
 
 WINDOW = READ // 5
-"""Entries of an index that one page looks at when a filter is not in that index."""
+"""Entries of an index that one page reads when a filter is not in that index."""
 
 READY_WINDOW = WINDOW // 8
 """The same for ready jobs of one queue, for each of its priorities."""
@@ -163,5 +163,5 @@ def _are_few(queues: Sequence[int] | None) -> bool:
 
 
 def _share(window: int, queues: Sequence[int] | None, page: int) -> int:
-    """Return how much of each queue is looked at when another filter is applied to it."""
+    """Return how much of each queue is read when another filter is applied to it."""
     return max(page, window // max(len(queues or ()), 1))

@@ -63,10 +63,10 @@ def _number(content: Any, key: str) -> float | None:
 def judge_rows(
     using: str, *, host: str, name: str = "", max_age: float, readiness: bool = False
 ) -> Health:
-    """Judge the workers of a host by their rows; `name` is what their names begin with.
+    """Judge the workers of a host by their rows; `name`: a prefix of their names.
 
-    One that sent a heartbeat within `max_age` seconds is enough. `readiness`: it must also take
-    new jobs. Raises Django's database errors.
+    One heartbeat within `max_age` seconds is enough. `readiness`: the worker must also accept new
+    jobs. Raises Django's database errors.
     """
     workers = Worker.objects.using(using).filter(host=host, name__startswith=name)
     fresh = workers.filter(heartbeat_at__gt=Now() - timedelta(seconds=max_age))

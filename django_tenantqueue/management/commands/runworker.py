@@ -319,7 +319,7 @@ class Command(BaseCommand):
             )
 
     def _sync_declared(self, config: WorkerConfig) -> None:
-        """Write the rows that the code declares; a worker runs without them, too."""
+        """Write the rows that the code declares; an error does not stop the worker."""
         try:
             for bring_in_line in hooks(Feature.worker_started):
                 bring_in_line(config.database)

@@ -57,7 +57,7 @@ def subcommands() -> dict[str, type[BaseCommand]]:
 
 
 class _Parser(CommandParser):
-    """Names the nearest subcommand when there is none of a name."""
+    """Suggests the nearest subcommand for an unknown name."""
 
     known: Kinds = {}
     """The subcommands below it, by the rest of their names."""

@@ -73,7 +73,7 @@ def _found_by_apps(of_apps: Sequence[Condition], look: Look) -> list[Problem]:
     try:
         with undone_alone(look.using):
             return [problem for condition in of_apps for problem in _found(condition, look)]
-    except Exception:  # noqa: BLE001 - the error is met again below, and told
+    except Exception:  # noqa: BLE001 - the error is raised again below, and shown
         return [problem for condition in of_apps for problem in _found_by_app(condition, look)]
 
 

@@ -227,7 +227,7 @@ def late(look: Look) -> Values:
 
 
 def _newest(look: Look) -> float:
-    """Return how long ago a duty was done."""
+    """Return how long ago the newest duty ran."""
     return min((duty.ran_seconds_ago for duty in look.duties), default=0.0)
 
 

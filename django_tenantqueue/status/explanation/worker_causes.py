@@ -54,7 +54,7 @@ def worker_causes(
 
 
 def _down(dispatchers: list[Worker]) -> Iterator[Cause]:
-    """Yield that the dispatchers of an executor have not been able to send jobs lately."""
+    """Yield a cause if the dispatchers of an executor could not send jobs lately."""
     troubled = [worker for worker in dispatchers if is_down(worker)]
     if len(troubled) == len(dispatchers):
         values = {"error": troubled[0].last_error[:200]}

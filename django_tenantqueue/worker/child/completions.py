@@ -34,7 +34,7 @@ PROGRAM_LIMIT = "54"
 
 @dataclass(frozen=True, slots=True)
 class Refusal(Finished):
-    """The error that is stored in place of an end that the server refused."""
+    """The error that is stored instead of a result that the server rejected."""
 
 
 class Completions:
@@ -122,7 +122,7 @@ class Completions:
         return stored, follow_ups
 
     def _not_stored(self, record: Finished | Failed, error: psycopg.Error) -> None:
-        """Replace an end that the server refuses for good by an error; retry others later."""
+        """Replace a result that the server rejects by an error; retry after other failures."""
         if is_final(error) and not isinstance(record, Refusal):
             logger.error(
                 "job %s: PostgreSQL rejected its result: %s",
@@ -144,9 +144,9 @@ class Completions:
         self._held_back = deque(sorted(self._held_back, key=lambda held: held[0]))
 
     def look_after(self, ends: Sequence[Finished | Failed], answer: Exchange) -> None:
-        """See to the completions that were not stored.
+        """Handle the completions that were not stored.
 
-        The job of a failed run was cancelled meanwhile, or lost: it gets no other attempt. Other
+        The job of a failed run was cancelled in the meantime, or lost: it is not retried. Other
         claims were lost.
         """
         if len(answer.finished) + len(answer.rescheduled) == len(ends):

@@ -29,7 +29,7 @@ RETRIABLE = (
 
 
 class GiveBack:
-    """Gives back the jobs that one worker process has claimed and will not run."""
+    """Returns the jobs that one worker process has claimed and will not run."""
 
     def __init__(self, worker_id: int, claimed_jobs: ClaimedJobs, completions: Completions) -> None:
         self._worker_id = worker_id
@@ -40,15 +40,15 @@ class GiveBack:
 
     @property
     def next_at(self) -> float | None:
-        """When the next claims are given back (monotonic time); None when there are none."""
+        """When the next claims are returned (monotonic time); None without any."""
         return self._next_at if self._claimed_jobs.to_give_back else None
 
     def doubt(self) -> None:
-        """Look for unknown claims for some time: a statement has failed."""
+        """Search for unknown claims for some time: a statement has failed."""
         self._doubt_until = time.monotonic() + DOUBT_SECONDS
 
     def find_unknown(self, connection: psycopg.Connection[Any]) -> None:
-        """Find claims that were committed but whose answer never came: no process runs them."""
+        """Put back claims that were committed but whose answer was lost: no process runs them."""
         if time.monotonic() >= self._doubt_until:
             return
         held = finish_queries.find_claims(connection, self._worker_id)
@@ -62,7 +62,7 @@ class GiveBack:
         self._claimed_jobs.return_claims(unknown)
 
     def run_once(self, connection: psycopg.Connection[Any]) -> None:
-        """Give claims back; those whose rows are locked are left for a later round."""
+        """Return claims; those whose rows are locked are retried."""
         for delay, claims in list(self._claimed_jobs.to_give_back.items()):
             left: list[tuple[int, int]] = []
             try:

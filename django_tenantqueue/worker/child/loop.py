@@ -229,7 +229,7 @@ class ClaimLoop:
         self._store_figures()
 
     def _store_figures(self) -> None:
-        """Add to the minute figures; what cannot be added now is added with the next heartbeat."""
+        """Add to the minute figures; a failed write is retried with the next heartbeat."""
         for running in self.claimed_jobs.running():
             self.heartbeat.figures.started(running)
         try:
@@ -259,7 +259,7 @@ class ClaimLoop:
         self.connection.add_notify_handler(lambda _notification: self.notified())
 
     def _hear(self) -> None:
-        """Read what the server sent without being asked: notifications, or its end."""
+        """Read what the server sent by itself: notifications, or its end."""
         try:
             self.connection.pgconn.consume_input()
         except psycopg.Error as error:
@@ -286,7 +286,7 @@ class ClaimLoop:
     # connection
 
     def _reopen(self, error: psycopg.Error) -> None:
-        """Connect again, for as long as it takes; jobs go on running meanwhile."""
+        """Reconnect, for as long as it takes. Jobs continue to run."""
         logger.warning("%s: the connection to the database was lost: %s", self.config.name, error)
         self._doubt(error)
         lost, lost_at = self.connection, time.monotonic()
@@ -325,15 +325,15 @@ class ClaimLoop:
         )
 
     def return_unstarted(self) -> None:
-        """Give back the jobs that were claimed but have not started."""
+        """Return the jobs that were claimed but have not started."""
         for running in self.claimed_jobs.unfinished():
             if running._started is None:
                 self.claimed_jobs.give_back(running)
 
     def abandon(self) -> int:
-        """Store ended jobs and give back unstarted ones; return how many jobs still run.
+        """Store ended jobs, return unstarted ones, and count the jobs that still run.
 
-        These keep their claims until this process is gone. Then the supervisor gives them back, so
+        These keep their claims until this process is gone. Then the supervisor returns them, so
         that they do not start elsewhere beside their old runs.
         """
         self.give_back.find_unknown(self.connection)
@@ -356,7 +356,7 @@ class ClaimLoop:
         return len(self.claimed_jobs.unfinished())
 
     def close(self) -> None:
-        """Sign off, wake a worker that may go on, and close the connection."""
+        """Delete this worker's row, wake another worker, and close the connection."""
         try:
             self._store_figures()
             self.next_claim.sleep.retire(self.connection)

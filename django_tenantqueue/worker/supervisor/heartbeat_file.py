@@ -1,4 +1,4 @@
-"""The heartbeat file: tells probes, without the database, that a supervisor lives and works."""
+"""The heartbeat file: shows probes, without the database, that a supervisor is alive and works."""
 
 from __future__ import annotations
 

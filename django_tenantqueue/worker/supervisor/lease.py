@@ -363,5 +363,5 @@ def _has(error: psycopg.Error, signs: tuple[str, ...]) -> bool:
 
 
 def _is_of_statement(error: psycopg.Error) -> bool:
-    """Whether the session goes on: the error is the server's, and none of its being shut down."""
+    """Whether the session survives: the error is the server's, and not of its shutdown."""
     return error.sqlstate is not None and not error.sqlstate.startswith("57P")

@@ -74,7 +74,7 @@ class ProcessLimits:
 
 
 def said_of(begun_job: BegunJob) -> str:
-    """Say why a process is killed for the sake of a job."""
+    """Return why a process is killed because of a job."""
     ran = (begun_job.limit_at or begun_job.begun_at) - begun_job.begun_at
     if begun_job.why is Why.CANCEL:
         return f"cancelled; it did not stop, so its worker process was killed after {ran:.1f} s"
@@ -82,7 +82,7 @@ def said_of(begun_job: BegunJob) -> str:
 
 
 def explain_death(child: Child, status: int) -> DeathReport:
-    """Say how a child died, from its wait status and what is known of it."""
+    """Return how a child died, from its wait status and what is known of it."""
     begun = child.begun()
     if child.sentence is not None:
         # what began after the sentence was passed has begun, too

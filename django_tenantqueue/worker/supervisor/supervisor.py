@@ -36,7 +36,7 @@ logger = logging.getLogger("django_tenantqueue")
 
 
 class Supervisor:
-    """Keeps `config.processes` children alive until it is told to stop."""
+    """Keeps `config.processes` children alive until it is stopped."""
 
     def __init__(
         self,
@@ -251,7 +251,7 @@ class Supervisor:
         self._say(f"waiting up to {left:.0f} s for {jobs}: {named}{more}")
 
     def _kill_late(self) -> None:
-        """Kill the children that were told to stop and do not end, nor count it against a job."""
+        """Kill the children that do not stop in time, without counting it against a job."""
         now = time.monotonic()
         allowed = KILL_SECONDS + (self.config.shutdown_timeout if self._stops < 2 else 0.0)
         for child in self._children:
