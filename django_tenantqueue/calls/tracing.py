@@ -11,7 +11,7 @@ TRACE = "opentelemetry"
 
 
 class Tracer(Protocol):
-    """What `contrib.otel` does with calls and runs."""
+    """The interface of a tracer, such as `contrib.otel`."""
 
     def send(
         self, tenant: str, queue: str | None, task: str | None = None, *, is_batch: bool = False

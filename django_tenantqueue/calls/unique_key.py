@@ -1,4 +1,4 @@
-"""The key of a unique job's call: what makes two calls the same. No database."""
+"""The key of a unique job's call. No database."""
 
 from __future__ import annotations
 

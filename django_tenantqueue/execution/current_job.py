@@ -1,4 +1,4 @@
-"""The job that is being run, as its task sees it."""
+"""The running job, as its task sees it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ _current: ContextVar[RunningJob | None] = ContextVar("tenantqueue_job", default=
 
 
 class RunningJob:
-    """What `current_job()` returns inside a task.
+    """The running job, from `current_job()` inside a task.
 
-    Progress and statistics are written by the worker a few times a second, and with the end of the
-    run. `monitor`, `summary` and `previous` read from the database when they are first asked for.
-    Nothing else here talks to it.
+    The worker writes progress and statistics a few times a second, and at the end of the run. The
+    first access to `monitor`, `summary` or `previous` reads the database. Nothing else does.
     """
 
     __slots__ = (
@@ -72,7 +71,7 @@ class RunningJob:
         self._ended: float | None = None
         self._recorded = False
         self._counted = False
-        """Whether its start is in the figures."""
+        """Whether its start was counted in the figures."""
         self._dirty = False
         self.cancel_requested = False
         self._cancel_seen = 0.0
@@ -118,7 +117,7 @@ class RunningJob:
 
     @property
     def age_seconds(self) -> float:
-        """Seconds from the start to now, or to the end."""
+        """Seconds since the start; of an ended run, its duration."""
         if self._started is None:
             return 0.0
         return max(0.0, (self._ended or time.monotonic()) - self._started)

@@ -1,4 +1,4 @@
-"""Who is acting, and from where: what the entries of the audit trail name."""
+"""The actor of a change, and its source, for the audit log."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def shell_user() -> str:
 
 
 def current_actor() -> Actor:
-    """Return who is acting: as acting_as() says, else the job that runs here, else code."""
+    """Return the actor: of acting_as(), else the running job, else code."""
     actor = _actor.get()
     if actor is not None:
         return actor

@@ -28,7 +28,7 @@ from .enqueue import enqueue
 
 
 def source_of(job: Job) -> tuple[Source, RegisteredTask | None]:
-    """Return what a job runs, ready to be called again, and its task if it is one.
+    """Return the call of a job, ready to be repeated, and its task if it is one.
 
     Raises UnknownTask (this process does not know it), NotAllowed, Permanent (its object is gone),
     InvalidState (its arguments were removed).

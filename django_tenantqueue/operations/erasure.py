@@ -80,10 +80,10 @@ def rows_of(using: str, model: type[Model], tenant: str, queues: Ids) -> list[Qu
 
 
 def close_tenant(using: str, tenant: str, *, stop: bool = False) -> None:
-    """Pause and retire all queues of a tenant, and stop what makes jobs of it.
+    """Pause and retire all queues of a tenant, and stop the enqueuing of jobs of it.
 
-    `stop`: ask running jobs to stop. Raises InvalidState when jobs run and `stop` is false,
-    and InvalidOption for no tenant.
+    `stop`: ask running jobs to stop. Raises InvalidState when jobs run and `stop` is false, and
+    InvalidOption for no tenant.
     """
     if not tenant:
         raise InvalidOption("tenant='': the jobs without a tenant are not erased")

@@ -25,7 +25,7 @@ MOST = BATCH * 5
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The jobs that a call has changed. `more`: it has left others that it did not come to."""
+    """The jobs that a call has changed. `more`: matching jobs remain."""
 
     ids: Sequence[int]
     more: bool
@@ -42,10 +42,10 @@ def retry_failed(
 ) -> Done:
     """Make jobs of a task ready again that ended in error since `since`, the newest first.
 
-    Their last error is of this class. `queues`: the ids of queues whose jobs these are, None: any.
-    It works in steps of BATCH jobs, each a transaction, and leaves one entry in the list of
-    changes. A job that fails again meanwhile is not retried again. See control.retry() for jobs
-    that are left as they are.
+    Their last error is of this class, as `job.last_error["class"]` has it. `queues`: the ids of
+    their queues, None: any. It works in steps of BATCH jobs, each a transaction, and leaves one
+    entry in the audit log. A job that fails again meanwhile is not retried again. See
+    control.retry() for skipped jobs.
     """
     alias = alias_of(using)
     group = _group(task, error_class, since, queues)
@@ -72,7 +72,7 @@ def cancel_failed(
 ) -> Done:
     """Cancel jobs of a task that wait after an error of this class, the newest first.
 
-    A job that starts meanwhile is left as it is. The rest is as in retry_failed().
+    A job that starts meanwhile is skipped. See retry_failed().
     """
     alias = alias_of(using)
     group = _group(task, error_class, datetime.min.replace(tzinfo=UTC), queues)

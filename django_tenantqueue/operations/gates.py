@@ -46,7 +46,7 @@ def keys_of(jobs: Iterable[JobGates]) -> Keys:
 
 
 def release(where: Where, keys: Keys) -> Released:
-    """Let jobs through these gates; return how many became ready, and where.
+    """Release jobs at these gates; return how many became ready, and where.
 
     A gate that another session releases for more than 50 ms is left to the sweep.
     """
@@ -103,10 +103,10 @@ def _batches(keys: Keys, set_aside_steps: int = 5) -> Iterator[tuple[Keys, int]]
 
 
 def release_in_transaction(where: Where, keys: Keys) -> Released:
-    """Let jobs through sessions, users and exclusive keys, and all later ones that they come to.
+    """Release jobs at sessions, users and exclusive keys, and at all later gates of theirs.
 
-    `where` must be in a READ COMMITTED transaction. Raises the error of a lock that could not be
-    had, Django's on an alias.
+    `where` must be in a READ COMMITTED transaction. Raises the error of a lock that timed out,
+    Django's on an alias.
     """
     user_slots = get_settings().default_user_slots
     wanted: Keys = {kind: set(keys.get(kind, ())) for kind in (SESSION, LIMIT_USER, EXCLUSIVE)}
@@ -157,7 +157,7 @@ def _end_monitors(where: Where, keys: Sequence[str]) -> int:
 
 
 def release_and_wake(using: str, keys: Keys) -> int:
-    """Let jobs through these gates and wake workers for them; return how many became ready."""
+    """Release jobs at these gates and wake workers for them; return how many became ready."""
     ready = release(using, keys).ready
     _wake(using, ready)
     return ready
@@ -231,7 +231,7 @@ def wake_later(using: str, tenant: str, queue: str, count: int) -> None:
 
 
 def follow_later(where: Where, follow_ups: Iterable[FollowUp]) -> None:
-    """See to the jobs that the ends of others enqueued, once these ends are committed.
+    """Release and announce the jobs that the ends of others enqueued, after the commit.
 
     On a worker's own connection they are left to the sweep and to the next claims.
     """
@@ -252,7 +252,7 @@ def cancel_waiting(where: Where, ids: Sequence[int], *, error: str | None = None
 
 @dataclass(slots=True)
 class Sweep:
-    """Finds gates that could let jobs through and have not, a bounded number in each step."""
+    """Finds gates with room and held jobs, a bounded number in each step."""
 
     most: int = 2000
     """Gates of a kind that one step reads."""
@@ -280,9 +280,9 @@ class Sweep:
 
 
 def let_tasks_through(using: str, names: Collection[str]) -> None:
-    """Let a first batch of jobs of these tasks go, whatever holds them now.
+    """Release a first batch of jobs of these tasks, whatever holds them now.
 
-    Workers look at once: jobs that no worker has set aside yet are ready.
+    Workers are woken at once: jobs that no worker has set aside yet are ready.
     """
     done = task_gate.let_through(using, names)
     _wake(using, max(1, done.ready + release(using, done.later).ready))

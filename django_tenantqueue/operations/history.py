@@ -135,7 +135,7 @@ def oldest_kept(keep_months: int | None, now: datetime) -> datetime | None:
 def dropped_whole(using: str, now: datetime | None = None) -> list[Leaf]:
     """Return the months in which no job is kept, the oldest first.
 
-    HISTORY_KEEP_MONTHS says so, unless a feature says otherwise. Unfinished monitors keep their
+    HISTORY_KEEP_MONTHS decides, unless a feature overrides it. Unfinished monitors keep their
     details.
     """
     moment = now or datetime.now(UTC)

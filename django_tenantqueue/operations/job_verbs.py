@@ -1,4 +1,4 @@
-"""What the verbs of control do with jobs, and why jobs are left as they are."""
+"""The verbs of control for jobs, and why jobs are skipped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .result import Result
 from .tuning import check_columns
 
 READ = ("id", "state", "held_by", "monitor_id", "queue_id")
-"""Columns that decide why a job is left as it is."""
+"""Columns that decide why a job is skipped."""
 TUNABLE = ("priority", "run_at")
 """Columns of a job that operators change."""
 LOCKED = "its row is locked by another transaction: try again"

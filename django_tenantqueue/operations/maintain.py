@@ -45,10 +45,10 @@ def promote(using: str) -> int:
 
 
 def expire(using: str, look: Where | None = None) -> int:
-    """Cancel jobs that wait and have expired, in whichever line or queue; return how many.
+    """Cancel waiting jobs that have expired, in any line or queue; return how many.
 
-    All that follows a cancellation follows. A step is full when it has found BATCH. `look`
-    is a connection to look on that keeps its plans; None: as all else, on `using`.
+    All effects of a cancellation follow. A step is full when it has found BATCH. `look` is a
+    connection for reads that keeps its plans; None: read on `using`.
     """
     ids = control.find_expired(look or using, most=BATCH)
     if not ids:
