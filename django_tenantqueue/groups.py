@@ -71,8 +71,8 @@ class Group:
     ) -> ConcurrentJobMonitor:
         """Enqueue the calls as details of a monitor in the current transaction; return it.
 
-        `on_end`: a call that is enqueued once, when all have ended, in whatever states. It reads
-        their results by `current_job().summary.details()`. The calls are read once. All or nothing.
+        `on_end`: a call that is enqueued once, when all have ended, in any states. It reads their
+        results with `current_job().summary.details()`. The calls are read once. All or nothing.
         Raises the errors of ConcurrentJobMonitor.objects.start().
         """
         if more:
@@ -114,15 +114,15 @@ class Group:
             raise TypeError("a group is not called: group([task.call(1), …]).delay(on_end=…)")
 
         def __getattr__(self, name):
-            """Say what is used here in place of a method that groups elsewhere have."""
+            """Name the counterpart of a method that groups of other systems have."""
             raise foreign.unknown_attribute(self, name, foreign.GROUP)
 
 
 def group(calls: Iterable[CallLike] | CallLike, /, *more: Never) -> Group:
     """Return calls that are enqueued together: `group([a.call(1), b.call(2)]).delay(on_end=c)`.
 
-    `calls`: what the details of a monitor may be, also a generator or `(queryset, "method")`.
-    Raises InvalidArgument for several arguments.
+    `calls`: as for the details of a monitor, also a generator or `(queryset, "method")`. Raises
+    InvalidArgument for several arguments.
     """
     if more:
         raise InvalidArgument(

@@ -12,8 +12,8 @@ from .conf import get_settings
 class TenantQueueRouter:
     """Routes the package's models, and their tables, to the database that `DATABASE` names.
 
-    These are the models of the app `tenantqueue`, and of apps whose labels begin with
-    `tenantqueue_`, which yours may, too.
+    These are the models of the app `tenantqueue`, and of all apps whose labels begin with
+    `tenantqueue_`.
 
     Put it first in `DATABASE_ROUTERS`, so that jobs are never read from a replica and their tables
     are created in no other database.
@@ -28,7 +28,7 @@ class TenantQueueRouter:
         return self.db_for_read(model)
 
     def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool | None:
-        """Whether our tables are made in a database."""
+        """Whether the package's tables are created in a database."""
         return db == get_settings().database if _is_ours(app_label) else None
 
 

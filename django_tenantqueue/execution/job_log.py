@@ -1,4 +1,4 @@
-"""What the log says about jobs: fields on each record, and one record for the end of a run."""
+"""Log records about jobs: fields on each record, and one record for the end of a run."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _worker = ""
 
 
 def name_worker(name: str) -> None:
-    """Name the worker process that this one is, for all its records."""
+    """Set the name of this worker process for all its log records."""
     global _worker
     _worker = name
 
 
 def worker_name() -> str:
-    """Return the name of the worker process that this one is; "" when it is none."""
+    """Return the name of this worker process; "" in other processes."""
     return _worker
 
 
@@ -74,8 +74,8 @@ def log_failure(
 ) -> None:
     """Log how a run failed: a warning if it is repeated in `again_in` seconds, else an error.
 
-    `described`: the error as it is stored. Never raises. What a task raises on purpose has no
-    traceback here.
+    `described`: the error as it is stored. Never raises. Exceptions of this package, such as Retry,
+    have no traceback here.
     """
     expected = isinstance(error, Permanent | Postpone | Retry | TimeLimitExceeded)
     then = "for good" if again_in is None else f"and runs again in {again_in:.1f} s"

@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Duty(models.Model):
-    """One duty of the fleet's maintenance, written by whichever supervisor does it."""
+    """One duty of the fleet's maintenance, written by the supervisor that performs it."""
 
     of_fleet = True
 
@@ -16,7 +16,7 @@ class Duty(models.Model):
     ran_at = models.DateTimeField(_("last run"))
     duration_seconds = models.FloatField(_("duration"))
     outcome = models.TextField(_("last result"), default="", blank=True)
-    """What the last run that found something to do has done."""
+    """Result of the last run that found something to do."""
     acted_at = models.DateTimeField(_("last change"), null=True)
     runs = models.BigIntegerField(_("runs"), default=0)
     error = models.TextField(_("error"), default="", blank=True)

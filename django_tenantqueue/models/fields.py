@@ -64,7 +64,8 @@ class KeyField(_Text):
 
 
 class StateField(_Char):
-    """The state of a job. A query for a state that does not exist would find nothing in silence."""
+    """The state of a job. A query for an unknown state raises an error instead of finding
+    nothing."""
 
     def deconstruct(self) -> Any:
         """Return what migrations write: a CharField."""

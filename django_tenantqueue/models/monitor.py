@@ -1,4 +1,4 @@
-"""Monitors: one big piece of work, fed to the queue a little at a time."""
+"""Monitors: one large piece of work, fed to the queue a little at a time."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class MonitorManager(models.Manager["ConcurrentJobMonitor"]):
         created_by: str | None = None,
         **unknown: Never,
     ) -> ConcurrentJobMonitor:
-        """Make a monitor and its details in the current transaction. See operations.monitors."""
+        """Create a monitor and its details in the current transaction. See operations.monitors."""
         for option in unknown:
             raise unknown_option(option, _OPTIONS)
         started: ConcurrentJobMonitor = _operation("start")(
@@ -157,7 +157,7 @@ class ConcurrentJobMonitor(models.Model):
         return f"{self.name} #{self.pk}"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Save it. Raises Unsupported for a new one, which `objects.start()` makes."""
+        """Save it. Raises Unsupported for a new one: use `objects.start()`."""
         if self.anchor_id is None:
             raise Unsupported(
                 f"monitor {self.name!r} cannot be saved: it is made with its details, by "
@@ -178,11 +178,11 @@ class ConcurrentJobMonitor(models.Model):
     if not TYPE_CHECKING:  # else every attribute would exist
 
         def __getattr__(self, name):
-            """Say what is used here in place of an attribute that results of groups have."""
+            """Name the counterpart of an attribute that results of groups have."""
             raise foreign.unknown_attribute(self, name, foreign.MONITOR)
 
     def details(self) -> models.QuerySet[ConcurrentJobMonitorDetail]:
-        """Return its details, finished ones included, its anchor not.
+        """Return its details, with finished ones, without its anchor.
 
         Raises Unsupported for a monitor of eager mode, which has no rows.
         """
@@ -202,19 +202,19 @@ class ConcurrentJobMonitor(models.Model):
     aadd = twin(add)
 
     def close(self) -> None:
-        """Let it end after its last detail. See operations.monitors."""
+        """Make it end after its last detail. See operations.monitors."""
         _operation("close")(self)
 
     aclose = twin(close)
 
     def pause(self) -> Result:
-        """Feed no more of its details, see control.pause(). This object is not refreshed."""
+        """Start no more of its details, see control.pause(). This object is not refreshed."""
         return act("pause", self)
 
     apause = twin(pause)
 
     def resume(self) -> Result:
-        """Feed its details again, see control.resume(). This object is not refreshed."""
+        """Start its details again, see control.resume(). This object is not refreshed."""
         return act("resume", self)
 
     aresume = twin(resume)
@@ -238,7 +238,7 @@ class ConcurrentJobMonitor(models.Model):
     atune = twin(tune)
 
     def progress(self, now: datetime | None = None) -> Progress:
-        """Return counts, status, rate and when it may end."""
+        """Return counts, status, rate and the expected end."""
         progress_of = import_string("django_tenantqueue.status.monitor_progress.progress_of")
         found: Progress = progress_of([self], now=now)[self.pk]
         return found

@@ -1,4 +1,4 @@
-"""Tenant queues: who may run how much at once."""
+"""Tenant queues, with the limits of each."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class TenantQueue(models.Model):
     """One queue of one tenant. Every column is read by the next claim, on every machine.
 
-    Rows are made at first use of `(tenant, name)`. The key is an integer, not a bigint, so that
-    an entry of the ready index stays within 24 bytes.
+    A row is created at the first use of `(tenant, name)`. The key is an integer, not a bigint, so
+    that an entry of the ready index stays within 24 bytes.
     """
 
     id = models.AutoField(primary_key=True)
@@ -106,7 +106,7 @@ class TenantQueue(models.Model):
         return f"{self.tenant or '–'} / {self.name}"
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
-        """Delete it. Raises InvalidState while it has jobs, which would be of no tenant then."""
+        """Delete it. Raises InvalidState while it has jobs, which would have no tenant then."""
         jobs = import_string("django_tenantqueue.models.Job").objects.using(self._state.db)
         if any(
             leaf.filter(queue_id=self.pk).exists() for leaf in (jobs.unfinished(), jobs.finished())

@@ -20,7 +20,7 @@ class SessionQuerySet(models.QuerySet["Session"]):
     """Reads that operators need."""
 
     def serial(self) -> Self:
-        """Sessions proper: one job at a time."""
+        """Sessions: one job at a time."""
         return self.filter(kind=Session.Kind.SERIAL)
 
     def user_limits(self) -> Self:
@@ -43,13 +43,14 @@ class Session(models.Model):
         LIMIT_USER = "limit_user", _("user limit")
 
     class OnWait(models.TextChoices):
-        """What a head does that waits for its time, or for another attempt."""
+        """What happens while the first job of the line waits for its time, or for another
+        attempt."""
 
         BLOCK = "block", _("the session waits")
         SKIP = "skip", _("later jobs may start")
 
     class OnFailure(models.TextChoices):
-        """What follows a job that ended in error or was cancelled."""
+        """What happens after a job that ended in error or was cancelled."""
 
         CONTINUE = "continue", _("the session continues")
         HALT = "halt", _("the session halts")
@@ -152,7 +153,7 @@ class UserLimit(Session):
         verbose_name_plural = _("user limits")
 
     def clean(self) -> None:
-        """Name the gate of a new limit; raise ValidationError when the user has one."""
+        """Set the key of a new limit; raise ValidationError when the user has one."""
         if not self._state.adding:
             return
         self.kind = Session.Kind.LIMIT_USER

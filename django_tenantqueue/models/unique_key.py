@@ -16,8 +16,8 @@ KEEPING = tuple(mode for mode in MODES if mode.startswith("until_"))
 class UniqueKey(models.Model):
     """The job that a key belongs to.
 
-    Written with the enqueue of the job. A row says nothing by itself: whether it still blocks is
-    seen from its job's row, so that none is left behind by a crash.
+    Written with the enqueue of the job. Its job's row decides whether the key still blocks, so a
+    crash leaves none behind.
     """
 
     key = KeyField(_("key"), primary_key=True, db_collation="C")

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from .fields import TextListField
 
 HEARTBEAT_SECONDS = 5.0
-"""Time between two heartbeats. Orders of operators arrive with them."""
+"""Time between two heartbeats, which also fetch the orders of operators."""
 SILENT = timedelta(seconds=HEARTBEAT_SECONDS * 6)
 """A worker without a heartbeat for this time is silent; behind a pooler it counts as dead."""
 RESEND_SECONDS = 5.0

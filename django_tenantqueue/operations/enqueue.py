@@ -187,7 +187,7 @@ def _enqueue_gated(
 def _place(
     row: queries.GatedJob, options: Options, target: Target, calls: list[KeyedCall]
 ) -> list[Placed]:
-    """Insert jobs that have gates or keys, and release those that may run; return the results."""
+    """Insert jobs that have gates or keys; after the commit, release gates and wake workers."""
     unique = options.unique
     if unique is not None and unique.takes_key:
         placed = place(target.using, unique, row, calls, partial(_look_again, target))

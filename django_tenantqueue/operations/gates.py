@@ -231,7 +231,7 @@ def wake_later(using: str, tenant: str, queue: str, count: int) -> None:
 
 
 def follow_later(where: Where, follow_ups: Iterable[FollowUp]) -> None:
-    """Release and announce the jobs that the ends of others enqueued, after the commit.
+    """Release the jobs that the ends of others enqueued, and wake workers, after the commit.
 
     On a worker's own connection they are left to the sweep and to the next claims.
     """
