@@ -78,17 +78,17 @@ def log_failure(
     have no traceback here.
     """
     expected = isinstance(error, Permanent | Postpone | Retry | TimeLimitExceeded)
-    then = "for good" if again_in is None else f"and runs again in {again_in:.1f} s"
+    then = "not retried" if again_in is None else f"retrying in {again_in:.1f} s"
     outcome = State.ERROR.value if again_in is None else RETRIED
     try:
         logger.log(
             logging.ERROR if again_in is None else logging.WARNING,
-            "job %s (%s) failed %s in attempt %s of %s: %s(%r)",
+            "job %s (%s) failed in attempt %s of %s, %s: %s(%r)",
             running.id,
             running.task,
-            then,
             running.attempt,
             running.max_attempts,
+            then,
             described["class"],
             described["message"],
             exc_info=None if expected else error,
