@@ -188,7 +188,7 @@ def tally_text(tally: Tally) -> str:
     """Return what was done, as a sentence."""
     text = ngettext("%s job changed.", "%s jobs changed.", tally.changed) % localize(tally.changed)
     for reason, count in tally.left.items():
-        left = ngettext("%(count)s left: %(why)s.", "%(count)s left: %(why)s.", count)
+        left = ngettext("%(count)s skipped: %(why)s.", "%(count)s skipped: %(why)s.", count)
         text += " " + left % {"count": localize(count), "why": REASONS.get(reason, reason)}
     return text
 

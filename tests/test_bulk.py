@@ -119,7 +119,7 @@ def test_run_now_makes_scheduled_jobs_ready() -> None:
 
     assert job.result == {"changed": 15, "left": {"waits_for_no_time": 2}}
     assert job.progress_message.startswith(
-        "15 jobs changed. 2 left: they are not waiting for a scheduled time"
+        "15 jobs changed. 2 skipped: they are not waiting for a scheduled time"
     )
     assert set(states_of(scheduled).values()) == {State.READY}
     assert set(states_of(held).values()) == {State.HELD}
