@@ -27,7 +27,6 @@ class JobFilter(logging.Filter):
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Add the fields; True."""
         said = vars(record)
         for name, value in _fields_of_current().items():
             said.setdefault(name, value)
@@ -58,7 +57,6 @@ class JSONFormatter(logging.Formatter):
         self._fields = None if fields is None else frozenset(fields)
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
         entry: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,

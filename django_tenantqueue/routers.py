@@ -20,11 +20,9 @@ class TenantQueueRouter:
     """
 
     def db_for_read(self, model: type[Model], **hints: Any) -> str | None:
-        """Return the jobs' database for our models."""
         return get_settings().database if _is_ours(model._meta.app_label) else None
 
     def db_for_write(self, model: type[Model], **hints: Any) -> str | None:
-        """Return the jobs' database for our models."""
         return self.db_for_read(model)
 
     def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool | None:

@@ -250,7 +250,6 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     def change_view(
         self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show a row, save it, or do what a button of its page asks for."""
         action = next((self.buttons[name] for name in self.buttons if name in request.POST), None)
         row = self.get_object(request, unquote(object_id)) if action else None
         if action is None or row is None:
@@ -281,7 +280,6 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the recorded changes of a row."""
         row = self.get_object(request, unquote(object_id))
         if row is None:
             return self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined, no-any-return]

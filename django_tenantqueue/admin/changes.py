@@ -129,7 +129,6 @@ class ChangeAdmin(TenantQueueModelAdmin[Change]):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Change], search_term: str
     ) -> tuple[QuerySet[Change], bool]:
-        """Return the changes of objects with that name."""
         term = search_term.strip()
         if not is_storable(term):
             return queryset.none(), False

@@ -139,7 +139,6 @@ class AgainForm(PriorityForm):
             raise _too_deep() from error
 
     def clean(self) -> dict[str, Any]:
-        """Load the arguments, and check that the task takes them."""
         cleaned = super().clean() or {}
         if self.is_too_long:
             args, kwargs = self._stored

@@ -113,7 +113,6 @@ class MoveAllForm(_QueueForm):
     """Another queue for all jobs that match. Which tenants they have is not known before."""
 
     def clean(self) -> dict[str, Any]:
-        """Look for the queue of the tenant, or for one of the name."""
         cleaned = super().clean() or {}
         name, tenant = cleaned.get("queue"), cleaned.get("tenant")
         if "tenant" not in cleaned:

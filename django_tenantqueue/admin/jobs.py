@@ -167,7 +167,6 @@ class JobAdmin(JobPages):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Show one job, or do what a button of its page asks for."""
         job = self.get_object(request, unquote(object_id))
         if not self.has_view_or_change_permission(request, job):
             raise PermissionDenied

@@ -77,7 +77,6 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> _M | None:
-        """Return a row, and whether the user may see its jobs."""
         found = super().get_object(request, object_id, from_field)
         if found is not None:
             found.may_view_jobs = self.may_view_jobs(request)  # type: ignore[attr-defined]

@@ -62,7 +62,6 @@ def acting_as_shell_user() -> Iterator[None]:
 
 
 def _told(error: ValidationError) -> str:
-    """Return the texts of an error, each with its column."""
     if not hasattr(error, "error_dict"):
         return "; ".join(error.messages)
     return "; ".join(

@@ -24,13 +24,11 @@ class Subcommand(BaseCommand):
     requires_system_checks = ["tenantqueue"]
 
     def add_format(self, parser: ArgumentParser) -> None:
-        """Declare `--format text|json`."""
         parser.add_argument(
             "--format", choices=("text", "json"), default="text", help="text (the default) or json"
         )
 
     def add_database(self, parser: ArgumentParser) -> None:
-        """Declare `--database`."""
         parser.add_argument(
             "--database", help="alias of the jobs' database (default: TENANTQUEUE['DATABASE'])"
         )
@@ -48,5 +46,4 @@ class Subcommand(BaseCommand):
         return done
 
     def print_json(self, values: Any) -> None:
-        """Print one JSON object."""
         self.stdout.write(json.dumps(values, cls=DjangoJSONEncoder, indent=2))

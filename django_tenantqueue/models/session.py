@@ -138,7 +138,6 @@ class UserLimitManager(models.Manager["UserLimit"]):
     """The user limits alone."""
 
     def get_queryset(self) -> models.QuerySet[UserLimit]:
-        """Return them."""
         return super().get_queryset().filter(kind=Session.Kind.LIMIT_USER)
 
 

@@ -103,7 +103,7 @@ LOCK_MILLISECONDS = 50
 WORKER_LOCK_MILLISECONDS = LOCK_MILLISECONDS * 4
 """Longest wait of a worker's claims and heartbeats for a lock."""
 LOCK_TIMEOUT = b"SET LOCAL lock_timeout = %d" % WORKER_LOCK_MILLISECONDS
-"""Bounds this wait behind a transaction pooler, where a session has no settings (see
+"""Limits this wait behind a transaction pooler, where a session has no settings (see
 worker/connection.py). Without it a worker's claims and heartbeats would wait, too."""
 
 

@@ -21,7 +21,8 @@ class GateJob:
 
 @dataclass(frozen=True, slots=True)
 class MonitorGate:
-    """What lets a monitor feed its details. `in_flight` is counted up to `parallel`.
+    """The state of a monitor that decides whether it feeds. `in_flight` is counted up to
+    `parallel`.
 
     `feeds_in_seconds`: when its interval has passed. None: it has no interval, or was not fed yet.
     """
@@ -49,6 +50,6 @@ def list_gate_jobs(using: str, kind: str, key: str, *, most: int) -> list[GateJo
 
 
 def read_monitor_gate(using: str, monitor_id: int) -> MonitorGate | None:
-    """Return what lets a monitor feed its details; None: there is no such monitor."""
+    """Return the MonitorGate of a monitor; None: it does not exist."""
     rows = fetch(using, "read_monitor_gate", {"monitor_id": monitor_id})
     return MonitorGate(*rows[0]) if rows else None

@@ -118,7 +118,6 @@ class Command(BaseCommand):
     """The names of the variables that set options."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         of_django = len(parser._actions)
         add = parser.add_argument
         add(
@@ -220,7 +219,6 @@ class Command(BaseCommand):
             raise CommandError(text, returncode=2) from error
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run the supervisor."""
         if options["reload"]:
             code = Reloader(say=self.stderr.write).run()
             raise SystemExit(code)

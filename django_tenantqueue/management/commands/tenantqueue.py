@@ -133,7 +133,6 @@ class Command(BaseCommand):
         )
 
     def execute(self, *args: Any, **options: Any) -> Any:
-        """Run the subcommand."""
         command = options.pop("subcommand")()
         try:
             return command.execute(*args, **options)

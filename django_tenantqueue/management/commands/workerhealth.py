@@ -22,7 +22,6 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         add = parser.add_argument
         add(
             "--heartbeat-file",
@@ -45,7 +44,6 @@ class Command(BaseCommand):
 
     @no_translations  # its words are English, and those of the report with them
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print the reason, and exit."""
         health = self._judge(options)
         if health.healthy:
             self.stdout.write(f"healthy: {health.reason}")

@@ -18,7 +18,6 @@ class ApplyPriorityScope(Subcommand):
     help = "Apply a change of TENANTQUEUE['PRIORITY_SCOPE'] to waiting jobs."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         self.add_database(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:

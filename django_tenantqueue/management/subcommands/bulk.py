@@ -30,7 +30,6 @@ class Bulk(Subcommand):
     help = "Change all jobs that match, in a job of the queue ADMIN_QUEUE."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         add = parser.add_argument
         add("action", choices=list(ACTIONS), metavar="ACTION", help=", ".join(ACTIONS))
         add("--state", help="a state, or unfinished, active, finished")
@@ -47,7 +46,6 @@ class Bulk(Subcommand):
         add("--database", help="alias of the jobs' database (must be TENANTQUEUE['DATABASE'])")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Start the job, or count."""
         using = get_settings().database
         if options["database"] not in (None, using):
             raise CommandError(

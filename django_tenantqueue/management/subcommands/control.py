@@ -131,11 +131,9 @@ class Pause(ControlSubcommand):
     help = "Start no more jobs of a queue, task, session, user limit or monitor."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         self.add_kinds(parser, makes=True)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Pause it."""
         using, (kind, given) = jobs_database(options["database"]), self.chosen(options)
         done = control.pause(**given, using=using)
         self.tell(kind, done, using, options, changed="paused", unchanged="was paused already")
@@ -147,11 +145,9 @@ class Resume(ControlSubcommand):
     help = "Resume what was paused, and sessions that halted."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         self.add_kinds(parser, makes=False)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Resume it."""
         using, (kind, given) = jobs_database(options["database"]), self.chosen(options)
         done = control.resume(**given, using=using)
         self.tell(kind, done, using, options, changed="resumed", unchanged="was not paused")
@@ -163,7 +159,6 @@ class Cancel(ControlSubcommand):
     help = "Cancel jobs, or a monitor with all its details."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the arguments and options."""
         add = parser.add_argument
         add("ids", nargs="*", type=_job_number, metavar="ID", help="numbers of jobs: 1753 or #1753")
         add("--monitor", type=row_number, metavar="ID", help=KINDS["monitor"])
@@ -171,7 +166,6 @@ class Cancel(ControlSubcommand):
         self.add_database(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Cancel them."""
         using, (kind, given) = jobs_database(options["database"]), self.chosen(options)
         done = control.cancel(**given, using=using)
         self.tell(kind, done, using, options, changed="cancelled", unchanged="had ended already")
@@ -191,7 +185,6 @@ class Retry(Cancel):
     help = "Make failed or cancelled jobs ready again, or a monitor's failed details."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Retry them."""
         using, (kind, given) = jobs_database(options["database"]), self.chosen(options)
         done = control.retry(**given, using=using)
         self.tell(kind, done, using, options, changed="ready again", unchanged="nothing to retry")
@@ -204,7 +197,6 @@ class Tune(ControlSubcommand):
     kinds = tuple(KINDS)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the arguments and options."""
         parser.add_argument(
             "columns",
             nargs="+",
@@ -215,7 +207,6 @@ class Tune(ControlSubcommand):
         self.add_kinds(parser, makes=True)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Write them."""
         using, (kind, given) = jobs_database(options["database"]), self.chosen(options)
         columns = dict(options["columns"])
         if len(columns) < len(options["columns"]):

@@ -28,7 +28,6 @@ class Erase(Subcommand):
     help = "Delete all that is stored about a tenant: jobs, queues, all other rows."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         add = parser.add_argument
         add("--tenant", required=True, help="exact tenant")
         add("--stop", action="store_true", help="ask its running jobs to stop")
@@ -44,7 +43,6 @@ class Erase(Subcommand):
         self.add_database(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Ask, delete, and print the numbers of rows."""
         using, tenant = jobs_database(options["database"]), options["tenant"]
         queues = TenantQueue.objects.using(using).filter(tenant=tenant).count()
         if not options["no_input"]:
