@@ -21,10 +21,10 @@ class GateJob:
 
 @dataclass(frozen=True, slots=True)
 class MonitorGate:
-    """The state of a monitor that decides whether it feeds. `in_flight` is counted up to
-    `parallel`.
+    """The state that decides whether a monitor feeds.
 
-    `feeds_in_seconds`: when its interval has passed. None: it has no interval, or was not fed yet.
+    `in_flight` is counted up to `parallel`. `feeds_in_seconds`: when its interval has passed; None:
+    it has no interval, or was not fed yet.
     """
 
     id: int
