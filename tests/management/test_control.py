@@ -146,8 +146,8 @@ def test_columns_are_written() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["pause"], "by one of --queue, --task, --session, --limit-user, --monitor"),
-        (["pause", "--queue=mail", "--task=x"], "--queue and --task are given: say"),
+        (["pause"], "with one of --queue, --task, --session, --limit-user, --monitor"),
+        (["pause", "--queue=mail", "--task=x"], "--queue and --task are given: choose"),
         (["pause", "--task=x", "--tenant=acme"], "--tenant belongs to --queue, --session or"),
         (["pause", "--monitor=x"], "'x' is not the number of a job or a monitor"),
         (["pause", "--queue=gone"], "no tenant has"),
