@@ -210,8 +210,8 @@ class Settings:
 
     It is longer than most jobs take. A run that hangs does not keep its slot overnight."""
     hard_timeout_grace: float | None = setting(30.0, above=0, most=TEN_YEARS)
-    """Time between the interruption of a run, by its soft time limit or a cancellation, and the
-    kill of its process. None: the process is not killed.
+    """Time from the interruption of a run, by its soft time limit or a cancellation, until its
+    process is killed. None: never.
 
     A run can roll back and close its files. Kubernetes gives a container the same time."""
     cancel_grace: float = setting(10.0, least=0, most=TEN_YEARS)
