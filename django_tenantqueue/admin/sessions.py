@@ -227,5 +227,5 @@ class UserLimitAdmin(LineAdmin[UserLimit]):
 
     @admin.display(description=_("user"), ordering="key")
     def user(self, limit: UserLimit) -> SafeString:
-        user = limit.key or gettext("(all users without their own)")
+        user = limit.key or gettext("(all users without a limit of their own)")
         return format_html("{}<br><small>{}</small>", user, limit.tenant or NOTHING)

@@ -180,7 +180,7 @@ def test_cap_is_added_before_the_first_job_and_holds(admin_client: Client) -> No
         url_of("userlimit", "add"), {"tenant": "acme", "key": "", "num_slots": "3", "_save": "Save"}
     )
     assert added.status_code == 302, text_of(added)
-    assert "(all users without their own)" in text_of(admin_client.get(CAPS))
+    assert "(all users without a limit of their own)" in text_of(admin_client.get(CAPS))
 
     jobs = [noop.using(limit_user="7", tenant="acme").delay() for _ in range(5)]
     run_commit_hooks("default")

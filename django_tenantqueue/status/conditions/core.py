@@ -126,8 +126,8 @@ CORE: Final = (
         ),
         remedy=_("Start a worker without filters, or one that takes it: “%(command)s”."),
         fleet=_(
-            "ready jobs that no worker takes, in %(names)s: "
-            "start one with manage.py runworker that takes them"
+            "ready jobs that no worker takes, in %(names)s: start a worker that takes them with "
+            "manage.py runworker"
         ),
         where="queues",
         filter="trouble=no-worker",
