@@ -1,4 +1,4 @@
-"""Maintenance duties: what was done last, when, and by whom."""
+"""Maintenance tasks: what was done last, when, and by whom."""
 
 from __future__ import annotations
 

@@ -853,8 +853,8 @@ class Migration(PostgresMigration):
                 ("error", models.TextField(blank=True, default="", verbose_name="error")),
             ],
             options={
-                "verbose_name": "maintenance duty",
-                "verbose_name_plural": "maintenance duties",
+                "verbose_name": "maintenance task",
+                "verbose_name_plural": "maintenance tasks",
                 "ordering": ("name",),
             },
         ),

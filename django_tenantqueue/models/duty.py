@@ -1,4 +1,4 @@
-"""Maintenance duties: what was done last, and when."""
+"""Maintenance tasks: what was done last, and when."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Duty(models.Model):
     """Why the last run failed; empty when it did not."""
 
     class Meta:
-        verbose_name = _("maintenance duty")
-        verbose_name_plural = _("maintenance duties")
+        verbose_name = _("maintenance task")
+        verbose_name_plural = _("maintenance tasks")
         ordering = ("name",)
 
     def __str__(self) -> str:

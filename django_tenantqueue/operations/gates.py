@@ -103,7 +103,7 @@ def _batches(keys: Keys, set_aside_steps: int = 5) -> Iterator[tuple[Keys, int]]
 
 
 def release_in_transaction(where: Where, keys: Keys) -> Released:
-    """Release jobs at sessions, users and exclusive keys, and at all later gates of theirs.
+    """Release jobs at sessions, users and exclusive keys, and at all their later gates.
 
     `where` must be in a READ COMMITTED transaction. Raises the error of a lock that timed out,
     Django's on an alias.

@@ -31,7 +31,7 @@ FEW_STEPS = 16
 MOST_STEPS = 200
 """Steps of each claim of a worker that knows no places yet."""
 MORE_STEPS = MOST_STEPS // 4
-"""Steps of a claim after a pause, and most blocked queues that it looks at again."""
+"""Steps of a claim after a pause, and most blocked queues that it checks again."""
 ARRIVAL_SECONDS = 1.0
 """How long new ids are looked at: transactions may commit in another order."""
 

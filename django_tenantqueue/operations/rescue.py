@@ -33,7 +33,7 @@ logger = logging.getLogger("django_tenantqueue")
 SETTLE_SECONDS = 10.0
 """For this time after the start of the server no worker counts as dead: supervisors reconnect."""
 LOOK_SECONDS = 4.0
-"""Time between the two looks at which a worker must look dead: more than LEASE_SECONDS."""
+"""Time between the two checks that must find a worker dead: more than LEASE_SECONDS."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ def execute(where: Where, name: str, params: Mapping[str, Any]) -> psycopg.Curso
     wrapper = connections[where]
     raw = ready_connection(wrapper)
     with wrapper.wrap_database_errors:
-        # planned anew each time, for the current size of the tables
+        # planned again each time, for the current size of the tables
         return send_statement(raw, name, params, prepare=False)
 
 

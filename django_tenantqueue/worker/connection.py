@@ -47,7 +47,7 @@ SESSION = b"""
 A plan is made once and kept until the server next analyses the table. A plan made for an empty
 table would read all of it with sequential scans when 40,000 jobs have come (measured: 1.6 s a claim
 instead of 3 ms). This is why the two enable_ settings are off; every statement has an index. The
-lock timeout bounds the wait for a job row that an operator's open transaction holds.
+lock timeout limits the wait for a job row that an operator's open transaction holds.
 """
 
 

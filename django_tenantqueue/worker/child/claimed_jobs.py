@@ -35,9 +35,9 @@ class ClaimedJobs:
         self.draining = False
         """No more jobs are claimed."""
         self.to_give_back: dict[float, list[tuple[int, int]]] = {}
-        """Delay in seconds -> claims (id, claim_seq) to give back."""
+        """Delay in seconds -> claims (id, claim_seq) to return."""
         self.reasons: dict[tuple[int, int], str] = {}
-        """Claim to give back -> JSON text of the error that is the reason."""
+        """Returned claim -> JSON text of the error that is the reason."""
         self._thread_slots = threads
         self._async_slots = async_slots
         self._jobs: dict[int, RunningJob] = {}
@@ -104,7 +104,7 @@ class ClaimedJobs:
         return [r for r in self._jobs.values() if r._ended is None]
 
     def claims(self) -> set[tuple[int, int]]:
-        """Return the claims (id, claim_seq) of the claimed jobs and of those to give back."""
+        """Return the claims (id, claim_seq) of the claimed jobs and of those to return."""
         returned = {claim for claims in self.to_give_back.values() for claim in claims}
         return returned | {(r.id, r._claimed.claim_seq) for r in self._jobs.values()}
 

@@ -209,7 +209,7 @@ class Lease:
     def _connect(self) -> WorkerConnection:
         """Try the addresses of the server, only one when the children must be dead already.
 
-        The next attempt goes on behind it. Raises Unreachable.
+        The next attempt continues after it. Raises Unreachable.
         """
         places = list_addresses(connections[self.alias].get_connection_params())
         errors: list[tuple[dict[str, str], psycopg.Error]] = []

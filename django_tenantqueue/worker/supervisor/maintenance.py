@@ -113,12 +113,12 @@ class Maintenance:
             pause = _pause_after(duty, done)
         except Exception as failure:
             if isinstance(failure, psycopg.Error | DjangoError) and not self._is_usable():
-                logger.warning("maintenance duty %s lost the database connection", duty.name)
+                logger.warning("maintenance task %s lost the database connection", duty.name)
                 raise  # perhaps the lock, too: see run_once()
             if isinstance(failure, psycopg.OperationalError | OperationalError):
-                logger.warning("maintenance duty %s failed, retrying: %s", duty.name, failure)
+                logger.warning("maintenance task %s failed, retrying: %s", duty.name, failure)
             else:
-                logger.exception("maintenance duty %s failed", duty.name)
+                logger.exception("maintenance task %s failed", duty.name)
             error = clean_text(f"{type(failure).__name__}: {failure}", MESSAGE)
         now = time.monotonic()
         duty.due_at = (

@@ -1,4 +1,4 @@
-"""What makes a supervisor kill one of its children, and what is said of a child that died.
+"""When a supervisor kills one of its children, and how it describes a child that died.
 
 A child enforces soft limits itself. These hold even when it is stopped, busy in C code, or without
 a database: the supervisor sees the limits in the memory that it shares with the child.
