@@ -1,6 +1,6 @@
 """The supervisor: starts the children, replaces those that die, hands on signals.
 
-No user code runs here. Between checks of its children it does the maintenance, if it holds the lock.
+No user code runs here. Between checks of its children it does the maintenance, if it is the leader.
 """
 
 from __future__ import annotations
