@@ -58,10 +58,7 @@ class InvalidOption(TenantQueueError, ValueError):
 
 
 class UnknownQueue(InvalidOption):
-    """The tenant queue does not exist, and STRICT_QUEUES forbids its creation.
-
-    Has `tenant` and `queue`.
-    """
+    """The tenant queue does not exist, and the call may not create it. Has `tenant`, `queue`."""
 
     def __init__(self, message: str = "", *, tenant: str = "", queue: str = "") -> None:
         super().__init__(message, option="queue", value=queue)
