@@ -1,7 +1,8 @@
-"""Actions on all jobs that match a filter, done by a job in the queue ADMIN_QUEUE.
+"""Actions on all jobs that match a filter, performed by a job in the queue ADMIN_QUEUE.
 
-The job reads the filters again when it runs, by the code of the list of jobs. It works in batches,
-reports its progress, and goes on where it stopped after a crash, a cancellation or an error.
+The job applies the filters again when it runs, with the code of the list of jobs. It works in
+batches, reports its progress, and continues where it stopped after a crash, a cancellation or an
+error.
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ REASONS: dict[str, Any] = {
     "monitor_cancelled": _("their monitors were cancelled"),
     "arguments_removed": _("their arguments were removed by a retention rule"),
     "waits_for_details": _("they wait for the details of their monitors: cancel the monitors"),
-    "waits_for_no_time": _("they wait for something else than their time"),
+    "waits_for_no_time": _("they are not waiting for a scheduled time"),
     "changed_meanwhile": _("they changed meanwhile"),
-    "counted_by_monitor": _("their monitors count them"),
-    "no_such_queue": _("their tenants have no such queue that takes jobs"),
-    "bound_to_tenant": _("a session, user, key or monitor keeps them with their tenants"),
+    "counted_by_monitor": _("they belong to monitors"),
+    "no_such_queue": _("their tenants have no such queue that accepts jobs"),
+    "bound_to_tenant": _("they have a session, user limit, key or monitor of their tenant"),
     "bulk_action": _("they are bulk actions themselves: retry each on its page"),
     "locked": _("their rows stayed locked"),
 }
-"""Why jobs are left as they are."""
+"""Why jobs are skipped."""
 
 
 def start(
@@ -57,15 +58,14 @@ def start(
     *,
     user: Model | None = None,
 ) -> Job:
-    """Enqueue a job that does `action` to all jobs that match, and return it.
+    """Enqueue a job that performs `action` on all jobs that match, and return it.
 
     `action`: "retry", "cancel", "run_now", "change_priority" (with `values` {"priority": 120}),
-    "move" ({"queue": "mail"}, and "tenant" where not each job stays with its own: "" is none) or
-    "delete".
-    `filters` are those of the list of jobs, as its address has them: state, tenant, queue,
-    queue_id, name, q. Jobs that are created later do not match. `user` is who asks: the job sees
-    what they may see. Permissions are the caller's affair. In the list of changes the entry names
-    the one of acting_as(). Raises InvalidOption, InvalidArgument, QueueRetired, QueueFull.
+    "move" ({"queue": "mail"}, and "tenant" to change it, "" for none) or "delete". `filters` are those in the
+    URL of the list of jobs: state, tenant, queue, queue_id, name, q. Jobs that are created later do
+    not match. `user`: the job is limited to what this user may see. Permissions are not checked;
+    the caller must do so. The audit log names the actor of acting_as(). Raises InvalidOption,
+    InvalidArgument, QueueRetired, QueueFull.
     """
     settings = get_settings()
     chosen = find_action(action)
@@ -196,10 +196,10 @@ def tally_text(tally: Tally) -> str:
     """Return what was done, as a sentence."""
     text = ngettext("%s job changed.", "%s jobs changed.", tally.changed) % localize(tally.changed)
     for reason, count in tally.left.items():
-        left = ngettext("%(count)s left: %(why)s.", "%(count)s left: %(why)s.", count)
+        left = ngettext("%(count)s skipped: %(why)s.", "%(count)s skipped: %(why)s.", count)
         text += " " + left % {"count": localize(count), "why": REASONS.get(reason, reason)}
     return text
 
 
 def _stopped_text(tally: Tally) -> str:
-    return gettext("Stopped. %s A retry goes on from here.") % tally_text(tally)
+    return gettext("Stopped. %s A retry continues from here.") % tally_text(tally)

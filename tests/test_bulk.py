@@ -118,7 +118,9 @@ def test_run_now_makes_scheduled_jobs_ready() -> None:
     job = do("run_now")
 
     assert job.result == {"changed": 15, "left": {"waits_for_no_time": 2}}
-    assert job.progress_message.startswith("15 jobs changed. 2 left: they wait for something else")
+    assert job.progress_message.startswith(
+        "15 jobs changed. 2 skipped: they are not waiting for a scheduled time"
+    )
     assert set(states_of(scheduled).values()) == {State.READY}
     assert set(states_of(held).values()) == {State.HELD}
     assert Change.objects.get().after == {"waits_for_no_time": 2}
@@ -353,7 +355,7 @@ def test_a_cancelled_action_says_how_far_it_was_and_a_retry_goes_on(
     job = do("retry", state="error")
 
     assert job.state == State.CANCELLED
-    said = "Stopped. 10 jobs changed. A retry goes on from here."
+    said = "Stopped. 10 jobs changed. A retry continues from here."
     assert job.last_error["message"] == said
     assert Change.objects.get().object_count == BATCH
     assert list(states_of(ids).values()).count(State.READY) == BATCH

@@ -64,9 +64,9 @@ class LoadedChangeList(ChangeList):
     """A page of a list, with what its admin counts for the rows of the page."""
 
     def get_filters(self, request: HttpRequest) -> Any:
-        """Return the filters; refuse lookups that none of them asks for.
+        """Return the filters; reject other lookups.
 
-        A lookup of a column that the page hides or masks would tell its value.
+        A lookup of a hidden or masked column would reveal its value.
         """
         found = super().get_filters(request)
         if others := found[2]:
@@ -255,7 +255,6 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     def change_view(
         self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show a row, save it, or do what a button of its page asks for."""
         action = next((self.buttons[name] for name in self.buttons if name in request.POST), None)
         row = self.get_object(request, unquote(object_id)) if action else None
         if action is None or row is None:
@@ -286,7 +285,6 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the changes of a row, whoever made them and from wherever."""
         row = self.get_object(request, unquote(object_id))
         if row is None:
             return self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined, no-any-return]

@@ -33,7 +33,6 @@ class TextFilter(admin.SimpleListFilter):
         return True
 
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
-        """Yield what the template needs, as one choice."""
         yield {
             "parameter": self.parameter_name,
             "value": self.value(),

@@ -78,7 +78,6 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> _M | None:
-        """Return a row, and whether the user may see its jobs."""
         found = super().get_object(request, object_id, from_field)
         if found is not None:
             found.may_view_jobs = self.may_view_jobs(request)  # type: ignore[attr-defined]
@@ -106,7 +105,7 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
         return field
 
     def _shown_instead(self, request: HttpRequest, obj: _M | None) -> dict[Any, str]:
-        """Return what a page shows in the place of columns that cannot be edited."""
+        """Return what a page shows instead of columns that cannot be edited."""
         may_edit = self.may_edit(request, obj)
         shown = {} if may_edit else dict(self.masked)
         is_fixed = obj is not None and ("tenant" in self.fixed or not may_edit)
@@ -156,10 +155,7 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     def warn_of_unknown(self, request: HttpRequest, task: str) -> None:
         """Say so when nothing is known by the name of a task."""
         if not is_known(self.using, task):
-            text = gettext(
-                "No task or method is named “%s” here, and no ended job: see that it is spelt as "
-                "its jobs show it."
-            )
+            text = gettext("No task, method or finished job is named “%s”. Check the spelling.")
             self.message_user(request, text % task, messages.WARNING)
 
     def switch(
@@ -184,7 +180,7 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
         }
         if chosen > changed:
             already = chosen - changed
-            note += ngettext("; %d was so already", "; %d were so already", already) % already
+            note += ngettext("; %d unchanged", "; %d unchanged", already) % already
         level = messages.SUCCESS if changed else messages.WARNING
         self.message_user(request, f"{note}: {text}.", level)
 

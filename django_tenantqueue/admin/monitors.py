@@ -57,7 +57,8 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
     pause = staticmethod(monitor_control.pause_monitors)
     resume = staticmethod(monitor_control.resume_monitors)
     pause_text = _(
-        "No further detail of these monitors starts until you resume them. Details that run go on."
+        "No further details of these monitors start until you resume them. Running details "
+        "continue."
     )
     list_display = ("title", "overview", "paused", "parallel", "interval_seconds", "priority")
     list_display_links = ("title",)
@@ -100,7 +101,7 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
         parts = super().get_fieldsets(request, obj)
         if obj is None or not _has_ended(obj):
             return parts
-        return [(_("It was fed with"), parts[0][1]), *parts[1:]]
+        return [(_("Settings"), parts[0][1]), *parts[1:]]
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: ConcurrentJobMonitor | None = None

@@ -33,13 +33,11 @@ class Subcommand(BaseCommand):
     requires_system_checks = ["tenantqueue"]
 
     def add_format(self, parser: ArgumentParser) -> None:
-        """Declare `--format text|json`."""
         parser.add_argument(
             "--format", choices=("text", "json"), default="text", help="text (the default) or json"
         )
 
     def add_database(self, parser: ArgumentParser) -> None:
-        """Declare `--database`."""
         parser.add_argument(
             "--database", help="alias of the jobs' database (default: TENANTQUEUE['DATABASE'])"
         )
@@ -49,7 +47,7 @@ class Subcommand(BaseCommand):
         try:
             with acting_as_shell_user(), telling_database_errors(options.get("database")):
                 done: str | None = super().execute(*args, **options)
-            self.stdout.flush()  # here, where a reader that is gone can be told from a failure
+            self.stdout.flush()  # here, to tell a closed pipe from a failure
         except BrokenPipeError:
             _drop_output()
             return None
@@ -61,5 +59,4 @@ class Subcommand(BaseCommand):
         return done
 
     def print_json(self, values: Any) -> None:
-        """Print one JSON object."""
         self.stdout.write(json.dumps(values, cls=DjangoJSONEncoder, indent=2))

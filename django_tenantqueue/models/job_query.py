@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def user_text(user: object) -> str:
-    """Return what `created_by` holds for a user: the primary key of a model instance, or a text."""
+    """Return the `created_by` of a user: the primary key of a model instance, or its text.
+
+    None and anonymous users give "None".
+    """
     return str(user.pk if isinstance(user, models.Model) else user)
 
 
@@ -52,10 +55,10 @@ class JobQuerySet(HintedQuerySet["Job"]):
         return self.filter(final=False, state__in=sorted(ACTIVE))
 
     def find(self, job_id: int) -> Job | None:
-        """Return the job of that id; None when there is none (any more).
+        """Return the job of that id; None if it does not exist.
 
-        The hot leaf is looked at first, since a look into the history probes every month. A job
-        that an operator brings back between the two looks is found by the third.
+        The hot leaf is read first, since a read of the history probes every month. A job that an
+        operator brings back between the two reads is found by the third.
         """
         for final in (False, True, False):
             found = self.filter(pk=job_id, final=final).order_by().first()
@@ -68,8 +71,8 @@ class JobQuerySet(HintedQuerySet["Job"]):
     def find_many(self, job_ids: Iterable[int]) -> dict[int, Job]:
         """Return the jobs of these ids that exist, by id, with two queries at most.
 
-        The hot leaf is looked at first. The second look is into all leaves in one snapshot, so that
-        a job that moves between the two is found.
+        The hot leaf is read first. The second read is of all leaves in one snapshot, so that a job
+        that moves between the two is found.
         """
         wanted = set(job_ids)
         found = {job.pk: job for job in self.filter(pk__in=wanted, final=False).order_by()}

@@ -1,4 +1,4 @@
-"""What a bulk action does to one batch of jobs, and which of them it leaves as they are."""
+"""Bulk actions on one batch of jobs, and the reasons why jobs are skipped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ READ = ("id", "queue_id", "task", "state", "created_at")
 """Columns that decide whether a job is changed, and how."""
 Values = Mapping[str, Any]
 Left = dict[str, int]
-"""How many jobs are left as they are, by the reason."""
+"""How many jobs are skipped, by the reason."""
 
 
 @dataclass(frozen=True, slots=True)

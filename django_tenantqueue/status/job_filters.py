@@ -82,7 +82,7 @@ class Asked:
         """Yield all pages, the newest first. One may be empty where its window has no match.
 
         Each step ends its transaction before its page is yielded. Where the list may leave jobs out
-        (`capped`), the walk goes on by their ids.
+        (`capped`), the walk continues by their ids.
         """
         asked = self
         by_id = False

@@ -181,7 +181,7 @@ def _set_aside(using: str, claimer: Claimer) -> int:
 
 
 def _admitted(using: str, claimed: ClaimedJob) -> ClaimedJob | None:
-    """Return the claim; None when it stands in the line of its task now."""
+    """Return the claim; None if it now waits in the line of its task."""
     if not claimed.is_controlled:
         return claimed
     return next(iter(take(using, TEST_WORKER, [claimed]).granted), None)

@@ -25,7 +25,7 @@ from .forms import form_values, say_yes
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/tenantqueue/job/"
-ANSWER = "This job does it."
+ANSWER = "This job performs the action."
 
 
 def ask(client: Client, action: str, **filters: str) -> HttpResponse:
@@ -208,10 +208,12 @@ def test_filters_that_cannot_be_are_refused(
 def test_an_action_that_fits_no_job_says_so(admin_client: Client) -> None:
     make_job(state=State.SUCCESS)
 
-    assert "No job in this state can be" in text_of(
+    assert "This action does not apply to jobs in" in text_of(
         ask(admin_client, "retry_selected", state="ready")
     )
-    assert "No job that matches can be" in text_of(ask(admin_client, "retry_selected"))
+    assert "This action does not apply to any matching" in text_of(
+        ask(admin_client, "retry_selected")
+    )
 
 
 def test_count_is_bounded(

@@ -204,7 +204,7 @@ def test_ready_jobs_that_no_worker_takes_are_named() -> None:
 
     assert (
         "! ready jobs that no worker takes, in acme/reports: "
-        "start one with manage.py runworker that takes them"
+        "start a worker that takes them with manage.py runworker"
     ) in rows()
 
 

@@ -83,7 +83,7 @@ FLAGS = {
 
 
 class _Parser(CommandParser):
-    """Names the nearest subcommand when there is none of a name."""
+    """Suggests the nearest subcommand for an unknown name."""
 
     known: Kinds = {}
     """The subcommands below it, by the rest of their names."""
@@ -117,7 +117,7 @@ class _ListFormatter(DjangoHelpFormatter, argparse.RawDescriptionHelpFormatter):
 class Command(BaseCommand):
     """Runs one of the subcommands."""
 
-    help = "Look at the queues, and change what they do."
+    help = "Inspect and control queues, jobs and workers."
     missing_args_message = "name a subcommand: `manage.py tenantqueue --help` lists them"
     requires_system_checks = ["tenantqueue"]  # its subcommands say it for themselves
 
@@ -163,7 +163,6 @@ class Command(BaseCommand):
         )
 
     def execute(self, *args: Any, **options: Any) -> Any:
-        """Run the subcommand."""
         command = options.pop("subcommand")()
         try:
             return command.execute(*args, **options)

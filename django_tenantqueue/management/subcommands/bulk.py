@@ -28,10 +28,9 @@ LOOKED = 20
 class Bulk(Subcommand):
     """Starts a bulk action, or counts what it would change."""
 
-    help = "Act on all jobs that match, by a job in the queue ADMIN_QUEUE."
+    help = "Change all jobs that match, in a job of the queue ADMIN_QUEUE."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         add = parser.add_argument
         add("action", choices=list(ACTIONS), metavar="ACTION", help=", ".join(ACTIONS))
         add("--state", help="a state, or unfinished, active, finished")
@@ -48,7 +47,6 @@ class Bulk(Subcommand):
         add("--database", help="alias of the jobs' database (must be TENANTQUEUE['DATABASE'])")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Start the job, or count."""
         using = get_settings().database
         if options["database"] not in (None, using):
             raise CommandError(
@@ -70,8 +68,8 @@ class Bulk(Subcommand):
         else:
             job = bulk.start(action, filters, values)
             text = (
-                f"job #{job.pk} does it when a worker runs it: its page in the admin shows how far "
-                "it is"
+                f"job #{job.pk} performs the action once a worker runs it: see its page in the "
+                "admin"
             )
             found = {"job": job.pk}
         if options["format"] == "json":
