@@ -156,7 +156,7 @@ def test_test_button_enqueues_a_message_for_each_receiver(admin_client: Client) 
 
     tune_alert_rule(rule.pk, webhook_url="", log=False)
     page = admin_client.post(address, {"_send_test": "1"}, follow=True)
-    assert "has no receiver" in text_of(page)
+    assert "has no recipients" in text_of(page)
 
 
 def test_rules_are_switched_and_deleted(admin_client: Client) -> None:

@@ -248,7 +248,7 @@ def test_command_refuses_a_rule_that_it_cannot_name_or_test() -> None:
     for name, text in (
         ("unknown", "no alert rule"),
         ("rule", "Several rules"),
-        (str(alone.pk), "no receiver"),
+        (str(alone.pk), "no recipients"),
     ):
         with pytest.raises(CommandError, match=text):
             call_command("tenantqueue", "alerts", "test", name)
