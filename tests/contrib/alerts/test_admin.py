@@ -115,7 +115,7 @@ def test_form_says_what_is_wrong(admin_client: Client) -> None:
 
     text = text_of(admin_client.post(ADD, wrong))
 
-    assert "alerts of this kind have none" in text
+    assert "the condition does not use it" in text
     assert "Give an address that begins with" in text
     assert "Give both times, or none" in text
     assert not AlertRule.objects.exists()
