@@ -165,9 +165,7 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
             self.message_user(request, text, messages.ERROR)
             return
         if not jobs:
-            text = gettext(
-                "The rule has no recipients: set a webhook, an address or the log."
-            )
+            text = gettext("The rule has no recipients: set a webhook, an address or the log.")
             self.message_user(request, text, messages.WARNING)
             return
         links = job_links(self.admin_site, request, jobs)

@@ -227,9 +227,7 @@ class AlertRule(models.Model):
             if self.threshold is not None and not watch.unit:
                 errors["threshold"] = gettext("Leave this empty: the condition does not use it.")
             if self.tenant is not None and not watch.of_tenants:
-                errors["tenant"] = gettext(
-                    "Choose every tenant: the condition is about the fleet."
-                )
+                errors["tenant"] = gettext("Choose every tenant: the condition is about the fleet.")
         if self.kind == "queue_backlog" and self.task and self.least >= COUNTED_JOBS:
             text = gettext("With a task, at most %s jobs are counted. Give a lower threshold.")
             errors["threshold"] = text % f"{COUNTED_JOBS:,}"

@@ -21,7 +21,7 @@ ADD = f"{LIST}add/"
 REMOVED: dict[str, Any] = {
     "args": {"__tenantqueue__": "removed"},
     "result_ref": "-",
-    "errors": [{"class": "E", "message": "(removed by a rule of retention)", "removed": True}],
+    "errors": [{"class": "E", "message": "(removed by a retention rule)", "removed": True}],
 }
 
 
