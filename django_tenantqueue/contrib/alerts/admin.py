@@ -74,7 +74,7 @@ class AlertRuleForm(SingleTuneForm):
 
 
 class KindFilter(admin.SimpleListFilter):
-    title = _("alert on")
+    title = _("condition")
     parameter_name = column = "kind"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:

@@ -29,7 +29,7 @@ def _deliver(rule_id: int, channel: str, kept: dict[str, Any]) -> None:
     """
     rule = AlertRule.objects.using(get_settings().database).filter(pk=rule_id).first()
     if rule is None:
-        raise Permanent(f"alert rule {rule_id} does not exist any more")
+        raise Permanent(f"alert rule {rule_id} was deleted")
     message = read_message(rule, kept)
     if message["alerts"] or not kept["alerts"]:
         CHANNELS[channel](rule, message)

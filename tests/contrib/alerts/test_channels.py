@@ -264,4 +264,4 @@ def test_delivery_of_a_deleted_rule_fails_for_good() -> None:
     run_pending()
 
     assert job.refresh().state == "error"
-    assert "does not exist any more" in str(job.errors)
+    assert "was deleted" in str(job.errors)

@@ -20,7 +20,7 @@ SET (args, follow_ups, result, result_ref, errors) = (
                 jsonb_build_object('__tenantqueue__', 'removed', 'secret', job.args -> 'secret')
             ELSE '{"__tenantqueue__": "removed"}'
         END,
-        -- it is not retried any more
+        -- it can no longer be retried
         CASE
             WHEN chosen.arguments THEN tenantqueue_short_follow_ups(job.follow_ups)
             ELSE job.follow_ups
