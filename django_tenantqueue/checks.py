@@ -153,7 +153,7 @@ def _check_callables(settings: Settings) -> list[CheckMessage]:
                 Error(
                     f"TENANTQUEUE['CALLABLES'] lists {listed!r}, which cannot be imported: {error}",
                     hint="Give the dotted path of a function or method, or of a module or class "
-                    "followed by '.*'. See docs/howto/delay-methods.md.",
+                    "followed by '.*'. See docs/howto/enqueue-methods.md.",
                     id="tenantqueue.E004",
                 )
             )
@@ -171,11 +171,11 @@ def _check_executors(settings: Settings) -> list[CheckMessage]:
                 Error(
                     f"TENANTQUEUE['EXECUTORS'][{name!r}] cannot be used: {error}",
                     hint="Install it with `pip install 'django-tenantqueue[celery]'`. See "
-                    "docs/howto/celery.md."
+                    "docs/howto/celery-executor.md."
                     if missing
                     else "Give the dotted path of a subclass of "
                     "django_tenantqueue.executors.RemoteExecutor as BACKEND, and its own OPTIONS. "
-                    "See docs/howto/celery.md.",
+                    "See docs/howto/celery-executor.md.",
                     id="tenantqueue.E013",
                 )
             )
@@ -284,7 +284,7 @@ def check_coroutines(**kwargs: Any) -> list[CheckMessage]:
             found.append(
                 Error(
                     f"Task {error}.",
-                    hint="See docs/howto/context.md.",
+                    hint="See docs/howto/request-context.md.",
                     id="tenantqueue.E014",
                 )
             )
@@ -375,7 +375,7 @@ def _check_server(alias: str) -> list[CheckMessage]:
                 "another session (PgBouncer in transaction mode), and TENANTQUEUE['POOLER'] is "
                 "not set: prepared statements and workers' locks would be lost.",
                 hint="Set TENANTQUEUE['POOLER'] = True in all processes that go through it, or "
-                "let them connect to PostgreSQL directly. See docs/howto/deploy.md.",
+                "let them connect to PostgreSQL directly. See docs/howto/deployment.md.",
                 id="tenantqueue.E009",
             )
         ]
@@ -408,7 +408,7 @@ def _check_owner(alias: str) -> list[CheckMessage]:
             f"The role {what}: workers that connect as {role!r} cannot create the partitions of "
             "the coming months.",
             hint=f"GRANT {grant}. Ignore this warning where no worker runs. See "
-            "docs/howto/deploy.md.",
+            "docs/howto/deployment.md.",
             id="tenantqueue.W017",
         )
     ]
@@ -445,7 +445,7 @@ def _check_executors_of_queues(alias: str) -> list[CheckMessage]:
             f"There are queues with the executor {name!r}, which TENANTQUEUE['EXECUTORS'] does "
             "not have: none of their jobs start.",
             hint="Add it to the settings, or give these queues another executor in the admin. See "
-            "docs/howto/celery.md.",
+            "docs/howto/celery-executor.md.",
             id="tenantqueue.W013",
         )
         for name in unknown

@@ -1,6 +1,6 @@
 """The catalogues have the texts of the code, and Japanese is complete.
 
-`make messages` updates and compiles them: docs/howto/translate.md.
+`make messages` updates and compiles them: docs/howto/languages.md.
 """
 
 from __future__ import annotations

@@ -28,7 +28,10 @@ COLUMN, TOP = 32, 130
 HEAD = """\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" \
 height="{height}"
- style="background: #fff; color: #222; font: 14px sans-serif">
+ role="img" style="background: #fff; color: #222; font: 14px system-ui, sans-serif">
+<title>Core, hooks and apps</title>
+<desc>The folders of the core, the hooks of the class Feature, and a dot for each hook that an app
+in contrib/ uses.</desc>
 <defs><marker id="tip" viewBox="0 0 8 8" refX="4" refY="4" markerWidth="7" markerHeight="7"
  orient="auto"><path d="M 0 0 L 8 4 L 0 8 z" fill="currentColor"/></marker></defs>"""
 

@@ -21,7 +21,7 @@ from tests.testapp.tasks import add
 
 from .workers import Workers, wait_for_end, wait_until
 
-PAGE = Path(__file__).parents[2] / "docs/howto/deploy.md"
+PAGE = Path(__file__).parents[2] / "docs/howto/deployment.md"
 ROLES = ("shop_site", "shop_worker")
 MONTH = date(2099, 5, 1)
 

@@ -46,7 +46,7 @@ def check_schedules(**kwargs: Any) -> list[CheckMessage]:
             found.append(
                 Error(
                     f"The schedule of task {name} cannot be used: {error}",
-                    hint="Correct the schedule=… of its @task. See docs/howto/schedule.md.",
+                    hint="Correct the schedule=… of its @task. See docs/howto/run-later.md.",
                     id="tenantqueue.E010",
                 )
             )
