@@ -20,6 +20,6 @@ class AlertSettings:
 
     With a queue of their own, messages do not wait behind the project's jobs."""
     interval: float = setting(10.0, above=0, most=3600)
-    """Seconds between two checks of an alert rule.
+    """Time between two checks of an alert rule.
 
     Alerts arrive within seconds, and the checks of hundreds of rules cost little."""

@@ -189,7 +189,10 @@ def read_job(request: HttpRequest, job_id: JobId) -> HttpResponse:
     router.post, "/jobs/{job_id}/cancel", Needs(SUBMIT), {200: schemas.JobDetails}, problems=(409,)
 )
 def cancel_job(request: HttpRequest, job_id: JobId) -> HttpResponse:
-    """Cancel a job. A waiting job ends at once, a running one is requested to stop."""
+    """Cancel a job.
+
+    A waiting job ends at once. For a running job, cancellation is requested.
+    """
     caller = caller_of(request)
     find_job(job_id, caller, light=True)
     with caller.acting():

@@ -53,7 +53,10 @@ def set_routing(
 
 @operation(router.delete, "/routings/{path:pattern}", Needs(TUNE), {200: schemas.RoutingDetails})
 def delete_routing(request: HttpRequest, pattern: Pattern) -> HttpResponse:
-    """Delete a routing. Answers with the deleted one."""
+    """Delete a routing.
+
+    Answers with the deleted one.
+    """
     caller = caller_of(request)
     rows = services.list_routings(caller.tenant)
     found = next((row for row in rows if row.pattern == pattern), None)

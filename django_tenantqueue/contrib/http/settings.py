@@ -38,11 +38,11 @@ class HttpSettings:
 
     Only the project can share a secret with the recipients of its requests."""
     timeout: float = setting(30.0, above=0, most=LONGEST_REQUEST)
-    """Timeout of a request in seconds, unless the job has its own.
+    """Timeout of a request of an HTTP job, unless the job has its own.
 
     Many servers and proxies time out after a similar time."""
     connect_timeout: float = setting(10.0, above=0, most=3600)
-    """Timeout of a connection in seconds, including the name look-up and the TLS handshake.
+    """Timeout of a new connection, including the name look-up and the TLS handshake.
 
     A connection that takes longer counts as failed."""
     max_redirects: int = setting(0, least=0, most=20)
@@ -53,7 +53,7 @@ class HttpSettings:
     permanent_statuses: tuple[int, ...] = (410,)
     """HTTP statuses after which a job with the rule "status" is not retried.
 
-    410 (Gone) is permanent by definition. Other errors may be temporary."""
+    410 (Gone) says that the endpoint will not come back. Other errors may be temporary."""
     max_body_bytes: int = setting(65_536, above=0, most=10_000_000)
     """Maximum of bytes of an answer's body that are read and stored.
 

@@ -56,12 +56,12 @@ FAMILIES = (
     Family(
         "tenantqueue_startable_jobs",
         "gauge",
-        "Ready jobs that only wait for a worker, up to 1,000",
+        "Ready jobs that would start if more workers were available, up to 1,000",
     ),
     Family(
         "tenantqueue_startable_wait_seconds",
         "gauge",
-        "Longest wait of a job that only waits for a worker",
+        "Longest wait of a startable job",
     ),
     Family(
         "tenantqueue_oldest_wait_seconds",
@@ -77,9 +77,17 @@ FAMILIES = (
         "gauge",
         "Threads of workers that are not draining, stopping or silent",
     ),
-    Family("tenantqueue_worker_async_slots", "gauge", "Coroutine slots of these workers"),
+    Family(
+        "tenantqueue_worker_async_slots",
+        "gauge",
+        "Coroutine slots of workers that are not draining, stopping or silent",
+    ),
     Family("tenantqueue_wanted_threads", "gauge", "Threads needed for running and startable jobs"),
-    Family("tenantqueue_wanted_workers", "gauge", "Worker processes needed for these jobs"),
+    Family(
+        "tenantqueue_wanted_workers",
+        "gauge",
+        "Worker processes needed for running and startable jobs",
+    ),
     Family(
         "tenantqueue_queue_wait_seconds",
         "gauge",
