@@ -191,7 +191,7 @@ To create problems that you can find and fix in the admin, run in another termin
 
   {_short(sys.executable)} {_short(MANAGE)} make_troubles
 
-Logs: {logs}. Stop with CTRL-C, which ends all processes.
+The logs are in {logs}. Stop with CTRL-C, which ends all processes.
 """
 
 
