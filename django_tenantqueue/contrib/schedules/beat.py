@@ -33,7 +33,7 @@ def read_periodic_task(row: Any) -> tuple[Schedule, list[str]]:
     except ValueError as error:
         raise InvalidOption(f"its arguments are not JSON: {error}") from None
     if not isinstance(args, list) or not isinstance(kwargs, dict):
-        raise InvalidOption("its arguments must be a JSON list and a JSON object")
+        raise InvalidOption("its arguments do not fit: enter a JSON list and a JSON object")
     made = Schedule(
         name=row.name,
         task=row.task,

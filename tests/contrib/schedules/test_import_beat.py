@@ -106,7 +106,7 @@ def test_rows_are_enabled_on_request(beat: Rows) -> None:
         ({"interval": SimpleNamespace(every=5, period="microseconds")}, "is not an interval"),
         ({"crontab": cron(), "one_off": True}, "runs once at its next time"),
         ({"crontab": cron(), "args": "[1"}, "are not JSON"),
-        ({"crontab": cron(), "kwargs": "[]"}, "must be a JSON list and a JSON object"),
+        ({"crontab": cron(), "kwargs": "[]"}, "enter a JSON list and a JSON object"),
         ({"crontab": cron(), "args": '[{"__tenantqueue__": "tenant"}]'}, "reserved"),
         ({"crontab": cron(), "kwargs": '{"__tenantqueue__": "tenant"}'}, "reserved"),
         ({"crontab": cron("99")}, "Bad minute"),
