@@ -26,6 +26,7 @@ QUOTED = (
     "clocks that differ from the database server's",
     "the server allows",
     "workers that died in the last hour",
+    "a transaction that is held open keeps the server from cleaning up",
     ": this worker does not know",
     "; given back",
 )
