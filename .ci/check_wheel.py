@@ -5,6 +5,7 @@
 
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
 import zipfile
@@ -60,6 +61,8 @@ def check_contents(wheel: str) -> None:
     ]
     if sorted(required) != sorted(NEEDED):
         sys.exit(f"the wheel asks for {required}, not for {NEEDED}")
+    if links := re.findall(r"\]\((?!https?:)[^)]*\)", str(metadata.get_payload())):
+        sys.exit(f"the description has links that lead nowhere: {links}")
     print(f"{Path(wheel).name}: {len(found)} files")
 
 

@@ -1,8 +1,9 @@
-"""Take the documentation's pictures of the admin from a running demo: ``make screenshots``.
+"""Take the documentation's pictures of the admin: ``make screenshots``.
 
 Starts the demo with a database of its own and with troubles, waits until the lists are filled, and
-writes docs/images/<name>.png, and each page of the admin as <name>-dark.jpg, <name>-420.jpg and
-<name>-420-dark.jpg, too. Names on the command line choose some. Needs Chromium.
+writes docs/images/<name>.png. Pages that operators read on a phone are also written as
+<name>-dark.jpg and <name>-420.jpg. The pictures of the tutorial are taken from its own project,
+which tutorial_project.py makes. Names on the command line choose some. Needs Chromium.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
+from tutorial_project import tutorial
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -30,6 +32,8 @@ HEIGHT = 1000
 """Pixels of a page that a picture shows at most."""
 FILL_SECONDS = 80.0
 """A queue is late after a minute."""
+ORDERED_SECONDS = 12.0
+"""Then some rows of the ordered reports are done, and the workers have reported."""
 SHORTEN = """root => document.querySelectorAll("pre").forEach(
     pre => { if (pre.textContent.includes(root))
         pre.textContent = pre.textContent.replaceAll(root, ""); }
@@ -51,7 +55,8 @@ def ask_about_all(page: Page) -> None:
 class Picture:
     """One picture: the page, what leads on from there, and how much of the last one to show.
 
-    `steps` are links to click, or functions to call.
+    `steps` are links to click, or functions to call. `is_varied`: it is also taken in a dark color
+    scheme, and at the width of a phone.
     """
 
     name: str
@@ -59,20 +64,21 @@ class Picture:
     steps: tuple[str | Callable[[Page], None], ...] = ()
     wait_for: str = "#content"
     height: int = HEIGHT
+    is_varied: bool = False
 
 
 FAILED = f"{ADMIN}job/?state=error&task=example_project.flights.tasks.carbon_cost"
 SEAT = (
-    Picture("home", ADMIN, height=1400),
+    Picture("home", ADMIN, height=1400, is_varied=True),
     Picture("failures", f"{ADMIN}job/failures/"),
     Picture("failure-group", f"{ADMIN}job/failures/", (".tq-groups tbody th a",)),
-    Picture("queues", f"{ADMIN}tenantqueue/"),
+    Picture("queues", f"{ADMIN}tenantqueue/", is_varied=True),
     Picture("queue", f"{ADMIN}tenantqueue/?q=AS", (f"{FIRST}:has-text('reports')",)),
     Picture(
         "history", f"{ADMIN}tenantqueue/?q=AS", (f"{FIRST}:has-text('reports')", ".historylink")
     ),
-    Picture("jobs", f"{ADMIN}job/"),
-    Picture("job", FAILED, (FIRST,), height=1200),
+    Picture("jobs", f"{ADMIN}job/", is_varied=True),
+    Picture("job", FAILED, (FIRST,), height=1200, is_varied=True),
     Picture("job-running", f"{ADMIN}job/?state=running&tenant=EV&queue=exports", (FIRST,)),
     Picture("job-waiting", f"{ADMIN}job/?state=held&tenant=EV&queue=exports", (FIRST,)),
     Picture("again", FAILED, (FIRST, "text=Enqueue again…")),
@@ -110,11 +116,14 @@ SEAT = (
 )
 """The pages of the admin, in the order in which they are visited: the last one changes things."""
 MOVING = "[data-state=running] progress[value]:not([value='0'])"
-PRODUCT = (
-    Picture("site", "UA/", wait_for="body"),
-    Picture("progress", "UA/yours/", wait_for=MOVING, height=600),
-)
+PRODUCT = (Picture("progress", "UA/yours/", wait_for=MOVING, height=600),)
 """Pages of the demo's product."""
+TUTORIAL = (
+    Picture("tutorial-job", f"{ADMIN}job/1/change/", height=900),
+    Picture("tutorial-queues", f"{ADMIN}tenantqueue/", height=500),
+    Picture("tutorial-dashboard", ADMIN, height=900),
+)
+"""Pages of the tutorial's project: after its step 6, and in step 7."""
 
 
 @contextmanager
@@ -187,11 +196,11 @@ def add_rows(page: Page, site: str) -> None:
         ),
     )
     for model, values in rows:
-        page.goto(f"{site}admin/tenantqueue_{model}/add/")
+        page.goto(f"{site}admin/{model}/add/")
         for name, value in values.items():
             page.fill(f"#content-main [name={name}]", value)
-        page.click("input[name=_save]")
-        page.wait_for_load_state()
+        with page.expect_navigation():
+            page.click("input[name=_save]")
 
 
 def lift_the_cap(page: Page, site: str) -> None:
@@ -215,8 +224,8 @@ def open_page(page: Page, site: str, picture: Picture) -> None:
     page.set_viewport_size({"width": WIDE, "height": HEIGHT})
     page.goto(f"{site}{picture.path}")
     for step in picture.steps:
-        page.locator(step).first.click() if isinstance(step, str) else step(page)
-        page.wait_for_load_state()
+        with page.expect_navigation():
+            page.locator(step).first.click() if isinstance(step, str) else step(page)
     page.wait_for_selector(picture.wait_for)
     page.evaluate(SHORTEN, f"{ROOT}/")
 
@@ -237,12 +246,48 @@ def take(page: Page, picture: Picture, name: str, width: int = WIDE, scheme: str
 
 
 def take_all(page: Page, picture: Picture) -> None:
-    """Write the pictures of a page of the admin: wide and narrow, light and dark."""
+    """Write the pictures of the page that is open."""
     take(page, picture, f"{picture.name}.png")
-    take(page, picture, f"{picture.name}-dark.jpg", scheme="dark")
-    take(page, picture, f"{picture.name}-420.jpg", NARROW)
-    take(page, picture, f"{picture.name}-420-dark.jpg", NARROW, "dark")
-    page.emulate_media(color_scheme="light")
+    if picture.is_varied:
+        take(page, picture, f"{picture.name}-dark.jpg", scheme="dark")
+        take(page, picture, f"{picture.name}-420.jpg", NARROW)
+        page.emulate_media(color_scheme="light")
+
+
+def take_demo(page: Page, chosen: Callable[[Picture], bool]) -> None:
+    """Take the pictures of the demo."""
+    with place_for_data() as place, demo(place) as (site, password):
+        log_in(page, site, password)
+        tune_a_queue(page, site)
+        add_rows(page, site)
+        time.sleep(FILL_SECONDS)
+        for picture in filter(chosen, SEAT):
+            open_page(page, site, picture)
+            take_all(page, picture)
+        lift_the_cap(page, site)
+        request_reports(page, site)
+        for picture in filter(chosen, PRODUCT):
+            open_page(page, site, picture)
+            take_all(page, picture)
+
+
+def take_tutorial(page: Page, chosen: Callable[[Picture], bool]) -> None:
+    """Follow the tutorial, and take its pictures."""
+    with place_for_data() as place, tutorial(place) as (site, password):
+        log_in(page, site, password)
+        for number, picture in enumerate(TUTORIAL):
+            if number == 1:
+                order_more(page, site)
+            open_page(page, site, picture)
+            if chosen(picture):
+                take_all(page, picture)
+
+
+def order_more(page: Page, site: str) -> None:
+    """Order what step 7 of the tutorial orders, and wait until some of it runs."""
+    for tenant in [*("acme",) * 10, "globex"]:
+        page.request.get(f"{site}order/{tenant}/300/")
+    time.sleep(ORDERED_SECONDS)
 
 
 def main(names: list[str]) -> None:
@@ -251,29 +296,19 @@ def main(names: list[str]) -> None:
     if program is None:
         raise SystemExit(f"error: no browser: install one of {', '.join(PROGRAMS)}")
     IMAGES.mkdir(exist_ok=True)
-    with (
-        place_for_data() as place,
-        demo(place) as (site, password),
-        sync_playwright() as playwright,
-    ):
+
+    def chosen(picture: Picture) -> bool:
+        return not names or picture.name in names
+
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=program, args=["--no-sandbox", "--disable-gpu"]
         )
         page = browser.new_page(color_scheme="light")
-        log_in(page, site, password)
-        tune_a_queue(page, site)
-        add_rows(page, site)
-        time.sleep(FILL_SECONDS)
-        for picture in SEAT:
-            if not names or picture.name in names:
-                open_page(page, site, picture)
-                take_all(page, picture)
-        lift_the_cap(page, site)
-        request_reports(page, site)
-        for picture in PRODUCT:
-            if not names or picture.name in names:
-                open_page(page, site, picture)
-                take(page, picture, f"{picture.name}.png")
+        if any(map(chosen, (*SEAT, *PRODUCT))):
+            take_demo(page, chosen)
+        if any(map(chosen, TUTORIAL)):
+            take_tutorial(page, chosen)
         browser.close()
 
 

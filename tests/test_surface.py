@@ -39,17 +39,18 @@ MODULES = (django_tenantqueue, control, reports, testing, *MAKERS)
 
 @cache
 def sections() -> dict[str, list[tuple[list[str], str]]]:
-    """Return (names, sentence) of the rows, by the heading above them."""
+    """Return (names, link) of the lines, by the heading above them."""
     found: dict[str, list[tuple[list[str], str]]] = {}
     title = ""
     for line in PAGE.read_text().splitlines():
         if line.startswith("#"):
             title = line.lstrip("# ").replace("`", "")
             found.setdefault(title, [])
-        elif line.startswith(("| [", "| `")):
-            cells = re.split(r"(?<!\\)\|", line)
-            names = [re.split(r"[( ]", span)[0] for span in re.findall(r"`([^`]+)`", cells[1])]
-            found[title].append((names, cells[2].strip()))
+        elif line.startswith(("- [", "- `")):
+            spans = re.findall(r"`([^`]+)`", line.partition(" – ")[0])
+            names = [re.split(r"[( ]", span)[0] for span in spans]
+            link = re.match(r"- \[`[^`]+`\]\((.*?)\)", line)
+            found[title].append((names, link[1] if link else ""))
     return found
 
 
@@ -236,11 +237,10 @@ def test_dotted_names_of_the_page_exist() -> None:
     assert [path for path in paths if not resolves(path)] == []
 
 
-def test_each_name_has_a_sentence_and_a_link() -> None:
-    rows = [line for line in PAGE.read_text().splitlines() if line.startswith(("| [", "| `"))]
-    assert len(rows) > 800
-    assert [row for row in rows if not row.startswith("| [")] == []
-    assert [names for found in sections().values() for names, text in found if not text] == []
+def test_each_name_links_to_what_explains_it() -> None:
+    found = [row for rows in sections().values() for row in rows]
+    assert len(found) > 800
+    assert [names for names, link in found if not link] == []
 
 
 def test_each_name_is_listed_once_below_its_heading() -> None:

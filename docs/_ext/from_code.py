@@ -23,14 +23,20 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from claim_diagrams import draw_next_job, draw_turns
+from death_diagram import draw_death
 from django.utils.module_loading import import_string
+from gates_diagram import draw_gates
 from house_diagram import draw_house
 from http_operations import operations_tables
+from job_life_diagram import draw_job_life
+from line_diagrams import draw_monitor, draw_session
+from overview_diagram import draw_overview
+from partitions_diagram import draw_partitions
 from state_diagram import draw_states
 from surface import surface_page
 
 import django_tenantqueue
-from django_tenantqueue.queries.base import statement_files
 
 DOCS = Path(__file__).parents[1]
 PACKAGE = Path(django_tenantqueue.__file__).parent
@@ -62,8 +68,7 @@ def stale() -> dict[Path, str]:
     """Return the files that are out of date, with what they should contain."""
     pages = [path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts]
     wanted = {path: expand(path.read_text()) for path in pages}
-    wanted[DOCS / "images" / "states.svg"] = state_diagram()
-    wanted[DOCS / "images" / "house.svg"] = house_diagram()
+    wanted |= {DOCS / "images" / name: draw() for name, draw in DIAGRAMS.items()}
     return {
         path: text for path, text in wanted.items() if not path.exists() or path.read_text() != text
     }
@@ -300,23 +305,14 @@ def sql_head(path: Path) -> list[str]:
     return paragraphs
 
 
-def statements() -> str:
-    """Return a section for each file in the folders of sql/."""
-    parts = []
-    for _, path in sorted(statement_files().items()):
-        parts.append(f"### `{path.name}`\n")
-        parts += [f"{wrap(paragraph)}\n" for paragraph in sql_head(path)]
-    return "\n".join(parts)
-
-
 # states
 
 MEANINGS = {
     "scheduled": "waits for `run_at`: its first time, or the backoff before another attempt",
-    "held": "stands in the line before a gate: of its monitor, session, user or task",
+    "held": "waits at a gate: of its monitor, session, user or task",
     "ready": "waits for a free slot of its queue",
-    "queued": "holds a slot; a worker has claimed it and has not told yet that it runs",
-    "running": "holds a slot; its run has been going on for 0.2 s or more",
+    "queued": "holds a slot; a worker has claimed it and has not reported its start yet",
+    "running": "holds a slot; it has run for 0.2 s or longer",
     "success": "ended: the task returned",
     "error": "ended: the attempts are spent, or the error was permanent",
     "cancelled": "ended: by an operator, or because it expired before its start",
@@ -324,10 +320,10 @@ MEANINGS = {
 
 CAUSES = {
     ("scheduled", "ready"): "its time has come (`promote_jobs.sql`), or an operator runs it now",
-    ("scheduled", "held"): "its time has come, and it has another gate to pass; or it is overtaken "
-    "by others of its session; or its monitor, which may have less in flight, takes it back",
+    ("scheduled", "held"): "its time has come, and a gate holds it; or jobs of its session "
+    "overtook it; or its monitor has too many details in flight",
     ("scheduled", "cancelled"): "cancelled while it waited",
-    ("held", "ready"): "let through its last gate (`release_monitors.sql`, "
+    ("held", "ready"): "it passed its last gate (`release_monitors.sql`, "
     "`release_gates.sql`, `release_task.sql`)",
     (
         "held",
@@ -337,12 +333,12 @@ CAUSES = {
     ("held", "cancelled"): "cancelled while it waited",
     ("ready", "queued"): "claimed (`claim_jobs.sql`)",
     ("ready", "scheduled"): "an operator moves `run_at` into the future",
-    ("ready", "held"): "taken back by a release before anybody has claimed it",
+    ("ready", "held"): "a gate takes it back before a worker has claimed it",
     ("ready", "cancelled"): "cancelled while it waited",
     (
         "queued",
         "held",
-    ): "its task is paused, or as many of its jobs run as may (`take_task_slots.sql`)",
+    ): "its task is paused, or at its limit (`take_task_slots.sql`)",
     ("queued", "running"): "the worker reports the start (`record_runs.sql`)",
     (
         "queued",
@@ -587,7 +583,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "installed-apps": apps_tables,
     "settings": settings,
     "subcommands": subcommands_table,
-    "sql-statements": statements,
     "states": states_table,
     "conditions": conditions_table,
     "features": features_table,
@@ -598,6 +593,22 @@ PARTS: dict[str, Callable[[], str]] = {
     "server-commands": server_commands,
     "surface": lambda: surface_page(expand),
 }
+
+
+DIAGRAMS: dict[str, Callable[[], str]] = {
+    "dead-worker.svg": draw_death,
+    "gates.svg": draw_gates,
+    "house.svg": house_diagram,
+    "job-life.svg": draw_job_life,
+    "monitor.svg": draw_monitor,
+    "next-job.svg": draw_next_job,
+    "overview.svg": draw_overview,
+    "partitions.svg": draw_partitions,
+    "session.svg": draw_session,
+    "states.svg": state_diagram,
+    "turns.svg": draw_turns,
+}
+"""The files of docs/images that are drawn from the code."""
 
 
 def _warn(app: Any) -> None:

@@ -43,12 +43,15 @@ class Row:
     names: tuple[str, ...]
     """As they are shown: with parameters, its async twin behind it."""
     text: str
+    """What the linked page says of it, in one sentence. Not shown: two pages would say it."""
     link: str = ""
+    note: str = ""
+    """What is shown behind the names."""
 
     def __str__(self) -> str:
-        first, *twins = (f"`{name.replace('|', chr(92) + '|')}`" for name in self.names)
+        first, *twins = (f"`{name}`" for name in self.names)
         first = f"[{first}]({self.link})" if self.link else first
-        return f"| {', '.join([first, *twins])} | {self.text} |"
+        return f"- {', '.join([first, *twins])}{self.note and f' – {self.note}'}"
 
 
 def joined(rows: Iterable[Row]) -> list[Row]:
@@ -72,7 +75,7 @@ class Table:
 
     def __str__(self) -> str:
         head = self.title if self.title.startswith("#") else f"## {self.title}"
-        lines = ["| name | what it is |", "| --- | --- |", *map(str, self.rows)]
+        lines = [*map(str, self.rows)]
         parts = [head, *([self.intro] if self.intro else [])]
         return "\n\n".join([*parts, *(["\n".join(lines)] if self.rows else [])])
 
@@ -249,7 +252,7 @@ class Surface:
             row = self.row(kind.__name__, page, found.doc)
             table = "a proxy" if kind._meta.proxy else f"table `{kind._meta.db_table}`"
             module = f"`{kind.__module__.partition('.models')[0]}.models`"
-            rows.append(replace(row, text=f"{row.text} ({table}, in {module})"))
+            rows.append(replace(row, note=f"{table}, in {module}"))
             tables += self.of_model(kind, found)
         yield Table("Models", "", rows)
         yield from tables
@@ -323,8 +326,7 @@ class Surface:
         for action in own_actions("runworker"):
             for name in sorted(take_variables(ArgumentParser(), [action])):
                 link = self.pages.find("TENANTQUEUE_", ["reference/runworker.md"])
-                text = f"Sets `{action.option_strings[0]}` of `runworker`"
-                rows.append(Row((name,), text, link.link if link else ""))
+                rows.append(Row((name,), name, link.link if link else ""))
         yield Table("Environment variables", "", rows)
 
     def of_command(
@@ -350,7 +352,7 @@ class Surface:
             self.listed.add((each.module, each.name))
             row = self.row(each.name, page, each.doc)
             if ".celery." not in each.module and (names := attributes(each)):
-                row = replace(row, text=f"{row.text}. Attributes: {', '.join(names)}")
+                row = replace(row, note=f"attributes {', '.join(names)}")
             parts.setdefault(each.module, []).append(row)
         for module, rows in parts.items():
             yield Table(f"### `{module}`", "", rows)
@@ -394,7 +396,7 @@ class Surface:
         yield Table("System checks", "", [self.row(text, page, cell=0) for text in ids])
 
     def templates(self) -> Iterator[Table]:
-        """Template tags and filters of the libraries that pages tell to load."""
+        """Template tags and filters of the libraries that pages load."""
         page = ["reference/progress.md"]
         text = "".join(line.text for line in self.pages.read(page[0]))
         for library in dict.fromkeys(re.findall(r"\{% load (\w+) %\}", text)):
