@@ -35,7 +35,7 @@ def test_worker_does_not_start_when_the_setting_names_another_database() -> None
 @pytest.mark.django_db
 def test_worker_does_not_start_when_the_tables_are_missing() -> None:
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE tenantqueue_worker RENAME TO missing")
+        cursor.execute("SET LOCAL search_path TO pg_temp")
 
     with pytest.raises(CommandError, match=r"has `manage\.py migrate` been run\?"):
         call_command("runworker")
