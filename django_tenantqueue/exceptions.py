@@ -8,8 +8,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.core import mail
-
 _STORED = (
     "django_tenantqueue.stored_error.{}, a text to compare with job.last_error['class']: it is "
     "never raised"
@@ -181,17 +179,18 @@ class MonitorEnded(InvalidState):
 class WaitTimeout(TenantQueueError, TimeoutError):
     """`Job.wait()` timed out before the job ended. Has `job_id`, and its `state` then."""
 
-    def __init__(self, job_id: int, state: str, seconds: float) -> None:
+    def __init__(self, job_id: int, state: str, seconds: float, in_test: bool = False) -> None:
         meant = "wait longer with timeout=…, or see on its page in the admin why it has not ended"
-        if hasattr(mail, "outbox"):  # in a test
+        if in_test:
             meant = "in a test use run_pending() or eager() of django_tenantqueue.testing"
         super().__init__(f"job {job_id} is still {state} after {seconds} s: {meant}")
         self.job_id = job_id
         self.state = state
         self.seconds = seconds
+        self._in_test = in_test
 
-    def __reduce__(self) -> tuple[type[WaitTimeout], tuple[int, str, float]]:
-        return type(self), (self.job_id, self.state, self.seconds)
+    def __reduce__(self) -> tuple[type[WaitTimeout], tuple[int, str, float, bool]]:
+        return type(self), (self.job_id, self.state, self.seconds, self._in_test)
 
 
 class ClaimLost(TenantQueueError):

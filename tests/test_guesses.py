@@ -157,6 +157,7 @@ def test_status_of_the_class_is_state() -> None:
         ({"unique_key": "shop-1"}, "'acme/shop-1', or '/shop-1' without a tenant"),
         ({"args": [7]}, "use args={'args': [7]}"),
         ({"queue": "mail"}, "use queue__name='mail'"),
+        ({"state__iexact": "Failed"}, "there is no such state, use 'error'"),
     ],
 )
 def test_value_that_no_row_has_is_not_looked_for(value: dict[str, Any], said: str) -> None:
@@ -171,7 +172,7 @@ def test_values_that_rows_have_are_found() -> None:
     job = add.using(tenant="acme", queue="mail").delay(1, 2)
 
     assert Job.objects.get(args={"args": [1, 2]}, queue=job.queue, unique_key=None).pk == job.pk
-    assert Job.objects.filter(queue=str(job.queue_id)).exists()
+    assert Job.objects.filter(queue=str(job.queue_id), state__iexact="Ready").exists()
     assert not Job.objects.filter(unique_key="acme/x").exists()
 
 

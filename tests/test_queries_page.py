@@ -22,13 +22,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 PAGE = Path(__file__).parents[1] / "docs/howto/useful-queries.md"
 NO_COLUMNS = {"FIGURES", "DEFAULT_USER_SLOTS", "psql", "tenantqueue_job_hot"}
 FOUND = re.findall(r"^## ([^\n]+)\n+(.*?)^```sql\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
-OTHERS = [
-    pytest.param(query, id=f"{page}-{number}")
-    for page in ("history", "server", "troubleshooting")
-    for number, query in enumerate(
-        re.findall(r"^```sql\n(.*?)^```$", PAGE.with_name(f"{page}.md").read_text(), re.M | re.S)
-    )
-]
 QUERIES = {title: (text, query) for title, text, query in FOUND}
 
 
@@ -51,13 +44,6 @@ def test_columns_that_the_text_names_are_returned(title: str):
         returned = {column.name for column in cursor.description}
 
     assert set(re.findall(r"(?<!\[)`(\w+)`", text)) - NO_COLUMNS <= returned
-
-
-@pytest.mark.parametrize("query", OTHERS)
-def test_query_of_another_page_runs(query: str):
-    with connection.cursor() as cursor:
-        cursor.execute(query)
-        assert cursor.description
 
 
 def by_queue() -> dict[str, Any]:

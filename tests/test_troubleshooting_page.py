@@ -26,9 +26,9 @@ QUOTED = (
     "clocks that differ from the database server's",
     "the server allows",
     "workers that died in the last hour",
-    "a transaction that is held open keeps the server from cleaning up",
-    ": this worker does not know",
-    "; given back",
+    "an open transaction prevents vacuum",
+    ": this worker has no task",
+    "; the job is returned",
 )
 
 

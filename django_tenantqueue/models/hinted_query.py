@@ -11,6 +11,7 @@ from django.db.models import sql
 
 from ..calls import foreign
 from ..exceptions import InvalidOption
+from ..states import State, state_meant
 
 M = TypeVar("M", bound=models.Model)
 
@@ -33,8 +34,19 @@ def _wrong_queue(value: Any) -> str:
     return f"use queue__name={value!r}, or the row of a TenantQueue"
 
 
+def _wrong_state(value: Any) -> str:
+    if not isinstance(value, str) or value.lower() in State:
+        return ""
+    return f"there is no such state{state_meant(value)}"
+
+
 _CHECKS: Mapping[str, Mapping[str, Callable[[Any], str]]] = {
-    "Job": {"unique_key": _wrong_key, "args": _wrong_args, "queue": _wrong_queue}
+    "Job": {
+        "unique_key": _wrong_key,
+        "args": _wrong_args,
+        "queue": _wrong_queue,
+        "state__iexact": _wrong_state,
+    }
 }
 """By model and lookup: what is wrong with a value that no row can have; "" for others."""
 

@@ -329,7 +329,7 @@ def test_number_of_statements_does_not_grow_with_the_groups(
 
 @override_settings(TENANTQUEUE={"FIGURES": False})
 def test_page_says_so_when_workers_keep_no_figures(admin_client):
-    assert "is off: workers keep no figures" in text_of(listed(admin_client))
+    assert "is off: workers store no metrics" in text_of(listed(admin_client))
 
 
 def test_list_of_jobs_links_to_failures(operator):

@@ -77,7 +77,9 @@ FLAGS = {
     "--failed": "use --state error",
     "--json": "use --format json",
     "--queued": "use --state ready",
-    "--tenant": "this subcommand is about all. `bulk ACTION --dry-run --tenant` counts jobs",
+    "--tenant": (
+        "this subcommand is about all tenants. `bulk ACTION --dry-run --tenant` counts jobs of one"
+    ),
 }
 """Options of other systems, and what is used here."""
 
