@@ -1,7 +1,8 @@
-"""Actions on all jobs that match a filter, done by a job in the queue ADMIN_QUEUE.
+"""Actions on all jobs that match a filter, performed by a job in the queue ADMIN_QUEUE.
 
-The job reads the filters again when it runs, by the code of the list of jobs. It works in batches,
-reports its progress, and goes on where it stopped after a crash, a cancellation or an error.
+The job applies the filters again when it runs, with the code of the list of jobs. It works in
+batches, reports its progress, and continues where it stopped after a crash, a cancellation or an
+error.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from .operations.bulk_actions import ACTIONS, TASK_PREFIX, find_action
 from .operations.queues import make_queue
 from .states import Priority
 from .status.display_limits import TOTAL_COUNTED_TO
+from .status.figures import NOTHING
 from .status.job_filters import COUNT_PAGE, LABELS, count_matching, read_filters
 from .status.visible import tenants_of, visible_jobs
 from .tasks import InternalTask
@@ -38,15 +40,15 @@ REASONS: dict[str, Any] = {
     "monitor_cancelled": _("their monitors were cancelled"),
     "arguments_removed": _("their arguments were removed by a retention rule"),
     "waits_for_details": _("they wait for the details of their monitors: cancel the monitors"),
-    "waits_for_no_time": _("they wait for something else than their time"),
+    "waits_for_no_time": _("they are not waiting for a scheduled time"),
     "changed_meanwhile": _("they changed meanwhile"),
-    "counted_by_monitor": _("their monitors count them"),
-    "no_such_queue": _("their tenants have no such queue that takes jobs"),
-    "bound_to_tenant": _("a session, user, key or monitor keeps them with their tenants"),
+    "counted_by_monitor": _("they belong to monitors"),
+    "no_such_queue": _("their tenants have no such queue that accepts jobs"),
+    "bound_to_tenant": _("they have a session, user limit, key or monitor of their tenant"),
     "bulk_action": _("they are bulk actions themselves: retry each on its page"),
     "locked": _("their rows stayed locked"),
 }
-"""Why jobs are left as they are."""
+"""Why jobs are skipped."""
 
 
 def start(
@@ -56,14 +58,14 @@ def start(
     *,
     user: Model | None = None,
 ) -> Job:
-    """Enqueue a job that does `action` to all jobs that match, and return it.
+    """Enqueue a job that performs `action` on all jobs that match, and return it.
 
     `action`: "retry", "cancel", "run_now", "change_priority" (with `values` {"priority": 120}),
-    "move" ({"queue": "mail"}, and "tenant" where not each job stays with its own) or "delete".
-    `filters` are those of the list of jobs, as its address has them: state, tenant, queue,
-    queue_id, name, q. Jobs that are created later do not match. `user` is who asks: the job sees
-    what they may see. Permissions are the caller's affair. In the list of changes the entry names
-    the one of acting_as(). Raises InvalidOption, InvalidArgument, QueueRetired, QueueFull.
+    "move" ({"queue": "mail"}, and "tenant" to change it, "" for none) or "delete". `filters` are
+    those in the URL of the list of jobs: state, tenant, queue, queue_id, name, q. Jobs that are
+    created later do not match. `user`: the job is limited to what this user may see. Permissions
+    are not checked; the caller must do so. The audit log names the actor of acting_as(). Raises
+    InvalidOption, InvalidArgument, QueueRetired, QueueFull.
     """
     settings = get_settings()
     chosen = find_action(action)
@@ -72,8 +74,10 @@ def start(
     tenants = None if user is None else tenants_of(user)
     if problem := read_filters(settings.database, given, tenants=tenants).problem:
         raise InvalidArgument(problem)
-    if tenants is not None and wanted.get("tenant", "") not in ("", *tenants):
-        raise InvalidArgument(gettext("You are not allowed to see tenant “%s”.") % wanted["tenant"])
+    goal = wanted.get("tenant")
+    if tenants is not None and goal is not None and goal not in tenants:
+        text = gettext("You are not allowed to see tenant “%s”.")
+        raise InvalidArgument(text % (goal or NOTHING))
     tenant = tenant_of_bulk(given, tenants)
     make_queue(settings.database, tenant, settings.admin_queue, num_slots=1)
     actor = current_actor()
@@ -88,10 +92,15 @@ def start(
 
 
 def tenant_of_bulk(filters: Mapping[str, str], tenants: Collection[str] | None) -> str:
-    """Return the tenant in whose queue a bulk action runs: one that its user sees."""
+    """Return the tenant in whose queue a bulk action runs: one that its user sees.
+
+    Raises InvalidArgument for a user who sees none.
+    """
     if tenants is None:
         return ""
-    return filters.get("tenant", min(tenants, default=""))
+    if not tenants:
+        raise InvalidArgument(gettext("You are not allowed to see any tenant."))
+    return filters.get("tenant", min(tenants))
 
 
 def clean_filters(filters: Mapping[str, str]) -> dict[str, str]:
@@ -187,10 +196,10 @@ def tally_text(tally: Tally) -> str:
     """Return what was done, as a sentence."""
     text = ngettext("%s job changed.", "%s jobs changed.", tally.changed) % localize(tally.changed)
     for reason, count in tally.left.items():
-        left = ngettext("%(count)s left: %(why)s.", "%(count)s left: %(why)s.", count)
+        left = ngettext("%(count)s skipped: %(why)s.", "%(count)s skipped: %(why)s.", count)
         text += " " + left % {"count": localize(count), "why": REASONS.get(reason, reason)}
     return text
 
 
 def _stopped_text(tally: Tally) -> str:
-    return gettext("Stopped. %s A retry goes on from here.") % tally_text(tally)
+    return gettext("Stopped. %s A retry continues from here.") % tally_text(tally)

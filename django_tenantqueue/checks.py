@@ -140,7 +140,7 @@ def _wanted(place: str, takes: int | None) -> str:
 
 
 def _check_callables(settings: Settings) -> list[CheckMessage]:
-    """Import what CALLABLES lists; of an entry with a wildcard, what stands before it."""
+    """Import the entries of CALLABLES; of an entry with a wildcard, the part before it."""
     found: list[CheckMessage] = []
     for listed in settings.callables:
         before = re.split(r"[*?[]", listed)[0]
@@ -183,7 +183,6 @@ def _check_executors(settings: Settings) -> list[CheckMessage]:
 
 
 def _check_callable(found: Any, arguments: tuple[Any, ...]) -> None:
-    """Raise TypeError when it cannot be called with these arguments."""
     if not callable(found):
         raise TypeError(f"{found!r} is not callable")
     try:
@@ -194,7 +193,6 @@ def _check_callable(found: Any, arguments: tuple[Any, ...]) -> None:
 
 
 def _check_context_manager(found: Any) -> None:
-    """Raise TypeError when it is a class that is no context manager."""
     if isinstance(found, type) and not hasattr(found, "__enter__"):
         raise TypeError(f"{found!r} is not a context manager")
 

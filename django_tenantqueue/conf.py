@@ -149,7 +149,7 @@ _APPS = {
     "HTTP": "http",
     "METRICS": "prometheus",
 }
-"""Our optional apps by the names of their dicts."""
+"""Optional apps of the package by the names of their dicts."""
 
 
 def _check_keys(raw: Mapping[str, Any], known: Mapping[str, list[str]]) -> None:

@@ -1,9 +1,9 @@
-"""What operators and code change: jobs, queues, tasks, sessions, user limits, workers and more.
+"""Control of jobs, queues, tasks, sessions, user limits, monitors and workers: one verb each.
 
-One verb each. What it acts on comes first, a row, a queryset, an id, or several of these; or
-keywords say it: `pause(queue="mail", tenant="acme")`. Each call leaves an entry in the list of
-changes, in the name of acting_as(). `using` is the alias of the jobs' database. Permissions are
-not checked. A coroutine awaits the twin of a verb: `await apause(queue="mail")`.
+The first argument is a row, a queryset, an id, or several of these; or keywords select the rows:
+`pause(queue="mail", tenant="acme")`. Each call is recorded in the audit log, in the name of
+acting_as(). `using` is the alias of the jobs' database. Permissions are not checked. A coroutine
+awaits the twin of a verb: `await apause(queue="mail")`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from .status.task_names import is_known
 from .stored_error import class_name
 
 LIMIT = failures.MOST
-"""Jobs that one call for a task's failures changes at most."""
+"""Maximum number of jobs that one call for a task's failures changes."""
 SELECTORS = ("job", "queue", "task", "session", "limit_user", "monitor")
 """Keywords of tune() that select rows."""
 
@@ -81,7 +81,7 @@ def cancel(
     """Cancel jobs, or monitors with all their details. Bare ids are those of jobs.
 
     Waiting jobs end as `cancelled` at once. Jobs that run are `requested`: a task that calls
-    `current_job().check()` or `.progress()` stops there, another one is interrupted after the
+    `current_job().check()` or `.progress()` stops there. Others are interrupted after the
     setting CANCEL_GRACE. A monitor's callback does not run.
 
     `task` with `error_class`: up to `limit` jobs of the task that wait after an error of that
@@ -184,8 +184,8 @@ def _group(
 def _of_failures(verb: str, done: failures.Done, group: Mapping[str, Any], using: str) -> Result:
     if not done.ids and not is_known(using, task := group["task"]):
         raise InvalidOption(
-            f"{verb}(task={task!r}): it has no such job, and no task or method is named so here."
-            f"{near_tasks(task)}"
+            f"{verb}(task={task!r}): no such job was found, and no task or method has "
+            f"this name here.{near_tasks(task)}"
         )
     return Result.of(done.ids, done.ids, more=done.more)
 
@@ -193,10 +193,10 @@ def _of_failures(verb: str, done: failures.Done, group: Mapping[str, Any], using
 def run_now(
     target: Rows = NOT_GIVEN, /, *, job: Rows = NOT_GIVEN, using: str | None = None
 ) -> Result:
-    """Run jobs now that wait for their time, or schedules. Bare ids are those of jobs.
+    """Make scheduled jobs, or schedules, due now. Bare ids are those of jobs.
 
-    Jobs in the line of a session take their turn. A schedule enqueues a job, which its
-    `last_job_id` names; a schedule of every tenant is made due, if it is not paused.
+    Jobs in the line of a session wait for their turn. A schedule enqueues a job and sets its
+    `last_job_id`. A schedule of every tenant becomes due, if it is not paused.
     """
     alias = alias_of(using)
     return act("run_now", choose("run_now", target, alias, bare="job", job=job), alias)
@@ -211,10 +211,11 @@ def move(
     job: Rows = NOT_GIVEN,
     using: str | None = None,
 ) -> Result:
-    """Move waiting jobs to a queue, which is made if needed. Bare ids are those of jobs.
+    """Move waiting jobs to a queue, which is created if needed. Bare ids are those of jobs.
 
     `queue`: its name, or its row. `tenant`: None is the tenant of each job. Jobs with a session, a
-    user, an exclusive or unique key, or a monitor are refused if the queue has another tenant. The
+    user limit, an exclusive or unique key, or a monitor are refused if the queue has another
+    tenant. The
     `max_waiting` of the queue is ignored. Raises QueueRetired, UnknownQueue.
     """
     alias = alias_of(using)
@@ -239,9 +240,9 @@ def delete(
     task: Tasks = NOT_GIVEN,
     using: str | None = None,
 ) -> Result:
-    """Delete finished jobs, controls of tasks, or rows of apps. Bare ids are those of jobs.
+    """Delete finished jobs, task controls, or rows of apps. Bare ids are those of jobs.
 
-    Jobs of a monitor are refused, since it counts them. A task without its control runs freely.
+    Jobs of a monitor are refused.
     """
     alias = alias_of(using)
     chosen = choose("delete", target, alias, bare="job", job=job, task=task)
@@ -334,7 +335,7 @@ def resume(
     tenant: str | None = None,
     using: str | None = None,
 ) -> Result:
-    """Start jobs again of what was paused, and of sessions that have halted.
+    """Resume what was paused, and sessions that halted.
 
     See pause(). A task, session or user limit without a row was not paused, and is not in the
     result.
@@ -357,7 +358,7 @@ def retire(
     tenant: str | None = None,
     using: str | None = None,
 ) -> Result:
-    """Let queues reject new jobs (QueueRetired). Waiting jobs still run.
+    """Make queues reject new jobs (QueueRetired). Waiting jobs still run.
 
     `queue`, `tenant`: see pause().
     """
@@ -372,17 +373,17 @@ def reopen(
     tenant: str | None = None,
     using: str | None = None,
 ) -> Result:
-    """Let retired queues accept new jobs again. See retire()."""
+    """Make retired queues accept new jobs again. See retire()."""
     return _switch("reopen", target, using, queue=queue, tenant=tenant)
 
 
 def tune(target: Tasks = NOT_GIVEN, /, *, using: str | None = None, **given: Any) -> Result:
     """Write columns of jobs, queues, tasks, sessions, user limits, monitors, or rows of apps.
 
-    With rows in front, all keywords are columns: `tune(queue, num_slots=5)`. Without, `job`,
-    `queue`, `task`, `session`, `limit_user`, `monitor`, `tenant` and `allow_unknown` select rows as
-    pause() does, and the others are columns: `tune(queue="mail", num_slots=5)`. Only the named
-    columns are written; None removes a limit.
+    With rows as first argument, all keywords are columns: `tune(queue, num_slots=5)`. Without,
+    `job`, `queue`, `task`, `session`, `limit_user`, `monitor`, `tenant` and `allow_unknown` select
+    rows as pause() does, and the others are columns: `tune(queue="mail", num_slots=5)`. Only the
+    named columns are written; None removes a limit.
 
     | rows | columns |
     | --- | --- |
@@ -408,9 +409,9 @@ def tune(target: Tasks = NOT_GIVEN, /, *, using: str | None = None, **given: Any
 
 
 def make_queue(tenant: str, name: str, *, using: str | None = None, **columns: Any) -> TenantQueue:
-    """Return a tenant queue, made if there is none, with columns written as tune() does.
+    """Return a tenant queue, with columns written as tune() does. It is created if needed.
 
-    `tenant`: "" is no tenant. It also makes queues that STRICT_QUEUES would reject. Raises what
+    `tenant`: "" is no tenant. It also creates queues that STRICT_QUEUES would reject. Raises what
     tune() raises.
     """
     return control.make_queue(tenant, name, using=using, **columns)
@@ -419,11 +420,11 @@ def make_queue(tenant: str, name: str, *, using: str | None = None, **columns: A
 def limit_user(
     tenant: str, limit_user: str | int | None, num_slots: int | None, *, using: str | None = None
 ) -> Session:
-    """Let at most `num_slots` jobs of a user run at once; return the row of the limit.
+    """Limit how many jobs of a user run at once; return the row of the limit.
 
-    `limit_user`: as in `.using(limit_user=…)`. None: each user of the tenant who has no limit of
-    their own.
-    `num_slots`: None removes the user's own limit. Raises InvalidOption, Django's ValidationError.
+    `limit_user`: as in `.using(limit_user=…)`. None: every user of the tenant who has no
+    limit. `num_slots`: None removes the user's own limit. Raises InvalidOption, Django's
+    ValidationError.
     """
     key = EVERYBODY if limit_user is None else read_gate("limit_user", limit_user)
     check_tenant("tenant", tenant)
@@ -436,9 +437,9 @@ def limit_user(
 def drain(
     target: Rows = NOT_GIVEN, /, *, worker: Names = NOT_GIVEN, using: str | None = None
 ) -> Result:
-    """Let workers finish their jobs, claim nothing more, and end. Bare ids are those of workers.
+    """Make workers claim no more jobs, finish those that run, and exit. Bare ids are of workers.
 
-    They are `requested`: a supervisor reads the order within seconds. `worker`: also its name.
+    They are `requested`: a supervisor reads the request within seconds. `worker`: also its name.
     """
     return _switch("drain", target, using, bare="worker", worker=worker)
 
@@ -446,9 +447,9 @@ def drain(
 def stop(
     target: Rows = NOT_GIVEN, /, *, worker: Names = NOT_GIVEN, using: str | None = None
 ) -> Result:
-    """Let workers drain, and give back the jobs that run after their `--shutdown-timeout`.
+    """Drain workers, and return jobs that still run after their `--shutdown-timeout`.
 
-    Attempts of these jobs do not count. The rest is as in drain().
+    Attempts of these jobs do not count. See drain().
     """
     return _switch("stop", target, using, bare="worker", worker=worker)
 
@@ -463,13 +464,14 @@ def bulk(
     *,
     user: Model | None = None,
 ) -> Job:
-    """Enqueue a job that acts on all jobs that match, and return it.
+    """Enqueue a job that performs an action on all jobs that match, and return it.
 
     `action`: "retry", "cancel", "run_now", "change_priority" with `values` {"priority": 120},
-    "move" with {"queue": "mail"}, and "tenant" if needed, or "delete". `filters` are those of the
-    list of jobs: `state`, `tenant` ("" is no tenant), `queue`, `queue_id`, `task`, `q`; None: all
-    jobs. Jobs that are created later do not match. `user` limits the jobs to those that this user
-    of the admin may see. Raises InvalidOption, InvalidArgument, QueueRetired, QueueFull.
+    "move" with {"queue": "mail"}, and "tenant" if needed ("" is none), or "delete". `filters` are
+    those of the list of jobs: `state`, `tenant` ("" is no tenant), `queue`, `queue_id`, `task`,
+    `q`; None: all jobs. Jobs that are created later do not match. `user` limits the jobs to those
+    that this user of the admin may see. Raises InvalidOption, InvalidArgument, QueueRetired,
+    QueueFull.
     """
     if filters is not None and not (isinstance(filters, Mapping) and filters):
         raise InvalidOption(
@@ -486,8 +488,8 @@ def erase_tenant(
 ) -> dict[str, int]:
     """Delete all rows about a tenant; return their numbers by table. It can be repeated.
 
-    Its queues are paused and retired first. `stop`: ask running jobs to stop, and wait for their
-    ends for up to `wait`, seconds or a timedelta. Raises InvalidState while jobs run, and
+    Its queues are paused and retired first. `stop`: ask running jobs to stop, and wait for them
+    to end for up to `wait`, seconds or a timedelta. Raises InvalidState while jobs run, and
     InvalidOption for "".
     """
     alias = alias_of(using)

@@ -1,4 +1,4 @@
-"""Work of the fleet's maintenance that has a time of its own. See features.Duty."""
+"""Maintenance with a due time of its own. See features.Duty."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOCKED_SECONDS = LOCK_MILLISECONDS / 1000
 
 
 class WhenDue:
-    """A step that is done when something is due for it, and the pause until then."""
+    """A step that runs when something is due, and the pause until then."""
 
     def __init__(
         self, seconds_to_next: Callable[[str], float | None], step: Callable[[str], int]

@@ -41,7 +41,7 @@ class TenantQueueError(Exception):
     """Base of all errors raised by django_tenantqueue."""
 
     answer: dict[str, Any] | None = None
-    """What an endpoint answered, for errors of HTTP jobs: `Job.errors` keeps it."""
+    """The response of an endpoint, for errors of HTTP jobs. It is stored in `Job.errors`."""
 
 
 class InvalidOption(TenantQueueError, ValueError):
@@ -58,7 +58,7 @@ class InvalidOption(TenantQueueError, ValueError):
 
 
 class UnknownQueue(InvalidOption):
-    """The tenant queue does not exist, and nothing allows to make it. Has `tenant` and `queue`."""
+    """The tenant queue does not exist, and the call may not create it. Has `tenant`, `queue`."""
 
     def __init__(self, message: str = "", *, tenant: str = "", queue: str = "") -> None:
         super().__init__(message, option="queue", value=queue)
@@ -67,7 +67,7 @@ class UnknownQueue(InvalidOption):
 
 
 class InvalidArgument(TenantQueueError, ValueError):
-    """An argument of a job cannot be stored as JSON, or a function got a wrong argument."""
+    """An argument of a job cannot be stored as JSON, or a filter, number or call is invalid."""
 
 
 class InvalidResult(TenantQueueError, ValueError):
@@ -75,7 +75,7 @@ class InvalidResult(TenantQueueError, ValueError):
 
 
 class NotAllowed(TenantQueueError):
-    """The callable may not be run.
+    """The callable is not allowed to run.
 
     It is neither a registered task nor listed in CALLABLES, or it is internal to this package, or
     it is a coroutine and a wrapper does not support coroutines.
@@ -91,7 +91,7 @@ class UnknownTask(TenantQueueError, LookupError):
 
 
 class QueueRetired(TenantQueueError):
-    """The tenant queue takes no new jobs. Has `tenant` and `queue`."""
+    """The tenant queue is retired and rejects new jobs. Has `tenant` and `queue`."""
 
     def __init__(self, tenant: str, queue: str) -> None:
         super().__init__(
@@ -106,7 +106,7 @@ class QueueRetired(TenantQueueError):
 
 
 class QueueFull(TenantQueueError):
-    """The tenant queue has as many ready jobs as its `max_waiting` allows.
+    """The tenant queue has reached `max_waiting` and rejects new jobs.
 
     Has `tenant`, `queue`, `max_waiting`, and `count`, the number of rejected jobs.
     """
@@ -158,11 +158,11 @@ class JobReadOnly(TenantQueueError, TypeError):
 
 
 class InvalidState(TenantQueueError):
-    """A job, monitor or tenant is not in a state from which the wanted change is possible."""
+    """The state of a job, monitor or tenant does not allow the change."""
 
 
 class MonitorEnded(InvalidState):
-    """The monitor has ended or was cancelled: it takes no more details. Has `monitor_id`."""
+    """The monitor has ended or was cancelled, and accepts no details. Has `monitor_id`."""
 
     def __init__(self, monitor_id: int, name: str = "") -> None:
         super().__init__(
@@ -177,35 +177,39 @@ class MonitorEnded(InvalidState):
 
 
 class WaitTimeout(TenantQueueError, TimeoutError):
-    """`Job.wait()` gave up before the job had ended. Has `job_id`, and its `state` then."""
+    """`Job.wait()` timed out before the job ended. Has `job_id`, and its `state` then."""
 
-    def __init__(self, job_id: int, state: str, seconds: float) -> None:
-        super().__init__(
-            f"job {job_id} is still {state} after {seconds} s: wait longer with timeout=…, or see "
-            "on its page in the admin why it has not ended"
-        )
+    def __init__(self, job_id: int, state: str, seconds: float, in_test: bool = False) -> None:
+        meant = "wait longer with timeout=…, or see on its page in the admin why it has not ended"
+        if in_test:
+            meant = "in a test use run_pending() or eager() of django_tenantqueue.testing"
+        super().__init__(f"job {job_id} is still {state} after {seconds} s: {meant}")
         self.job_id = job_id
         self.state = state
         self.seconds = seconds
+        self._in_test = in_test
 
-    def __reduce__(self) -> tuple[type[WaitTimeout], tuple[int, str, float]]:
-        return type(self), (self.job_id, self.state, self.seconds)
+    def __reduce__(self) -> tuple[type[WaitTimeout], tuple[int, str, float, bool]]:
+        return type(self), (self.job_id, self.state, self.seconds, self._in_test)
 
 
 class ClaimLost(TenantQueueError):
-    """This run no longer owns its job: it was rescued, returned or finished by someone else."""
+    """This run no longer owns its job, which was rescued, returned or finished elsewhere."""
 
 
 class Cancelled(TenantQueueError):
-    """Raised inside a task whose cancellation was requested."""
+    """Raised inside a task whose cancellation was requested: clean up, and do not suppress it.
+
+    A task may raise it itself to end its job as `cancelled`.
+    """
 
 
 class TimeLimitExceeded(TenantQueueError):
-    """Raised inside a task that ran longer than its timeout."""
+    """Raised inside a task that exceeds its soft time limit."""
 
 
 class TransactionLeftOpen(TenantQueueError):
-    """A task ended with a transaction or an atomic block open that it had begun."""
+    """A task ended without closing a transaction or an atomic block that it opened."""
 
 
 class Unsupported(TenantQueueError):
@@ -217,10 +221,10 @@ class Permanent(TenantQueueError):
 
 
 class Retry(TenantQueueError):
-    """Raise it in a task to run the job again, whatever its `retry_when` says.
+    """Raise it in a task to retry the job, regardless of its `retry_when`.
 
-    `after` is seconds or a timedelta; None takes the task's own backoff. The attempt counts:
-    when it was the last one, the job ends in `error`. `after_seconds` is the wait in seconds.
+    `after` is seconds or a timedelta; None: the task's backoff. The attempt counts: after the
+    last one the job ends in `error`. `after_seconds` is the wait in seconds.
     """
 
     def __init__(
@@ -231,9 +235,9 @@ class Retry(TenantQueueError):
 
 
 class Postpone(TenantQueueError):
-    """Raise it in a task to give the job back for `after` seconds. The attempt does not count.
+    """Raise it in a task to return the job to its queue and run it after `after` seconds.
 
-    It is no Retry: `except Retry` sees the attempts that count, and no others. `after_seconds` is
+    The attempt does not count. `except Retry` does not catch it. `after_seconds` is
     the wait in seconds.
     """
 

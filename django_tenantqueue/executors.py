@@ -28,7 +28,7 @@ from .models.worker import RESEND_SECONDS
 logger = logging.getLogger("django_tenantqueue")
 
 SEND_SECONDS = RESEND_SECONDS * 6
-"""Longest time of sending a message. Then its job is given back."""
+"""Longest time to send a message. Then its job is returned."""
 PAUSES = (1.0, 2.0, 4.0, 8.0)
 """Seconds between attempts to reach a broker that is down. The last one is repeated."""
 
@@ -38,15 +38,18 @@ class Executor(ABC):
 
     @abstractmethod
     def submit(self, jobs: list[RunningJob]) -> None:
-        """Run jobs, or have them run, in this order. It must not block."""
+        """Start these jobs in this order, without blocking.
+
+        An exception ends the worker process, and its jobs are rescued.
+        """
 
     @abstractmethod
     def revoke(self, running: RunningJob) -> bool:
-        """Take back a job that has not started; False when it is too late."""
+        """Take back a job that has not started; return False when it has."""
 
     @abstractmethod
     def interrupt(self, running: RunningJob, error: type[TenantQueueError]) -> None:
-        """Stop a job that runs in this process, by this error."""
+        """Interrupt a job that runs in this process with this error."""
 
 
 def hard_limit(running: RunningJob) -> float | None:
@@ -65,14 +68,14 @@ def hard_limit(running: RunningJob) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to run a job once. It is lost when the job is given back or claimed anew."""
+    """The right to run a job once. It is lost when the job is returned or claimed again."""
 
     job_id: int
     worker_id: int
     claim_seq: int
     time_limit: float | None = field(default=None, compare=False)
-    """Seconds of run after which the process that runs the job kills itself; None: never. It is
-    known where the claim is sent."""
+    """Hard time limit in seconds: the process that runs the job kills itself. None: no limit. Only
+    the sending process knows it."""
 
     def __str__(self) -> str:
         return f"{self.job_id}:{self.worker_id}:{self.claim_seq}"
@@ -99,15 +102,15 @@ class _Sent:
 
 
 class RemoteExecutor(Executor):
-    """Sends claims to other processes. A subclass says how, in `send()`.
+    """Sends claims to other processes. A subclass implements `send()`.
 
-    A message may be lost or arrive twice. A job whose message is not taken is sent again, and a
-    claim can be taken over once. When `send()` fails, the jobs are given back, no attempt is
+    A message may be lost or arrive twice. A message that is not taken over is sent again, and a
+    claim can be taken over once. When `send()` fails, the jobs are returned, no attempt is
     counted, and the dispatcher claims no more until `ping()` succeeds.
     """
 
     window = 200
-    """Most messages that are sent and not taken over."""
+    """Maximum number of messages that are sent and not taken over."""
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         """`name`, `options`: those of TENANTQUEUE["EXECUTORS"]. Raises InvalidOption."""
@@ -128,7 +131,7 @@ class RemoteExecutor(Executor):
     def send(self, claims: Sequence[Claim]) -> None:
         """Send a message for each claim, in this order; called in a thread of the dispatcher.
 
-        Any exception says that some may not have been sent.
+        After any exception, all of these jobs are returned.
         """
 
     def ping(self) -> None:
@@ -140,7 +143,7 @@ class RemoteExecutor(Executor):
     # called in the thread of the claim loop
 
     def start(self, worker_id: int, give_back: Callable[[RunningJob], None]) -> None:
-        """Begin to send. `give_back` is called with jobs that could not be sent, in any thread."""
+        """Start sending. `give_back` is called with jobs that could not be sent, in any thread."""
         self._worker_id, self._give_back = worker_id, give_back
         threading.Thread(target=self._run, name="tenantqueue-dispatch", daemon=True).start()
 
@@ -163,20 +166,20 @@ class RemoteExecutor(Executor):
         return True
 
     def interrupt(self, running: RunningJob, error: type[TenantQueueError]) -> None:
-        """Do nothing: the process that has taken the job over looks after it."""
+        """Do nothing: the process that took the job over interrupts it."""
 
     def taken(self, running: RunningJob) -> None:
-        """Note that a job was taken over, or is not ours any more for another reason."""
+        """Note that a job was taken over, or that its claim was lost."""
         sent = self._sent.pop(running.id, None)
         if sent is not None and sent.at is not None:
             self._last_taken = max(self._last_taken, sent.at)
             self._taken_at = time.monotonic()
 
     def resend_late(self, now: float) -> int:
-        """Send messages again that seem to be lost; return how many.
+        """Resend messages that seem to be lost; return how many. `now` is time.monotonic().
 
-        A later one was taken before them; or none was taken for some time: then the oldest one is
-        sent again, to find out.
+        A message seems lost when a later one was taken over, or, for the oldest, when none was
+        taken over for some time.
         """
         lost = [
             one
@@ -190,12 +193,14 @@ class RemoteExecutor(Executor):
             one.at, one.submitted_at = None, now
             self._unsent.append(one)
         if lost:
-            logger.info("executor %s: %d messages are sent again", self.name, len(lost))
+            logger.info(
+                "executor %s: %d messages were not taken over, resending", self.name, len(lost)
+            )
             self._wanted.set()
         return len(lost)
 
     def stuck(self, now: float) -> list[RunningJob]:
-        """Return the jobs that have waited for too long to be sent."""
+        """Return the jobs that could not be sent in time. `now` is time.monotonic()."""
         return [
             one.running
             for one in self._sent.values()
@@ -241,7 +246,7 @@ class RemoteExecutor(Executor):
             one.at = now
 
     def _failed(self, batch: Iterable[_Sent], error: Exception) -> None:
-        """Give jobs back that could not be sent, and wait until it can be tried again."""
+        """Return jobs that could not be sent, and wait until ping() succeeds."""
         self.error = f"executor {self.name}: sending failed: {error!r}"
         logger.warning("%s; no jobs are claimed until it succeeds", self.error)
         left = [*batch, *self._unsent]
@@ -255,7 +260,7 @@ class RemoteExecutor(Executor):
             try:
                 self.ping()
             except Exception as again:  # noqa: BLE001
-                logger.info("executor %s is still down: %r", self.name, again)
+                logger.info("executor %s is still down, retrying: %r", self.name, again)
             else:
                 logger.info("executor %s is up again", self.name)
                 self.error = ""

@@ -55,26 +55,26 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class Duty:
-    """Work that one worker does for the whole fleet, in bounded steps at an interval (seconds).
+    """Work that one worker does for the whole fleet, in bounded steps at an interval.
 
-    duties.WhenDue has the step and the pause of work that has a time of its own.
+    duties.WhenDue has the step and the pause of work with a due time of its own.
     """
 
     name: str
-    """What the list of duties in the admin calls it."""
+    """Its name in the admin's list of maintenance."""
     step: Callable[[str], object]
-    """Does one step on the database with this alias. The result is true when it found something."""
+    """Does one step on the database with this alias. Returns a true value if it found something."""
     interval: float | timedelta
     """Seconds from one step to the next, or a timedelta."""
     full_step: int | None = None
-    """The result of a step that has left something to do: the next one follows at once. Without it
-    every step is followed by a pause."""
+    """The result of a step that left something to do: the next one follows at once. None: a pause
+    follows every step."""
     pause_after: Callable[[object], float] | None = None
     """Returns the seconds to wait after a step with this result, at most `interval`."""
     interval_seconds: float = field(default=0.0, init=False)
     """The interval in seconds."""
     due_at: float = field(default=0.0, init=False)
-    """This and the rest are the worker's."""
+    """Internal, as are the fields below."""
     runs: int = field(default=0, init=False)
     """Runs that are not recorded yet."""
     record_at: float = field(default=0.0, init=False)
@@ -97,9 +97,9 @@ class Severity(StrEnum):
     """What ends a condition."""
 
     PEOPLE = "people"
-    """Nothing changes until someone acts."""
+    """An operator has to act."""
     TIME = "time"
-    """Time passes, or other jobs end."""
+    """It ends when time passes or other jobs end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Sighting:
 
 
 class Scope(Protocol):
-    """What an alert rule asks for. `tenant` None is every tenant. An empty name asks for all."""
+    """The scope of an alert rule. `tenant` None is every tenant. An empty name matches all."""
 
     tenant: str | None
     queue: str
@@ -133,15 +133,16 @@ class Watch:
     """How alert rules watch a condition object by object, with a threshold."""
 
     find: Callable[[Any, Any, Collection[str]], Iterator[Sighting]]
-    """Gets a Look, a Scope, and the keys of what has open alerts, which come first. Bounded."""
+    """Takes a Look, a Scope, and the keys of open alerts, which come first. Its result is
+    bounded."""
     least: float = 0.0
-    """The threshold of a rule that names none."""
+    """The default threshold."""
     unit: str = ""
-    """Of the threshold: seconds, percent, number, or "" where there is none."""
+    """Unit of the threshold: seconds, percent, number, or ""."""
     scopes: Sequence[str] = ()
-    """What a rule may name besides a tenant: queue, task."""
+    """What a rule may select besides a tenant: queue, task."""
     of_tenants: bool = True
-    """Whether a rule may name a tenant."""
+    """Whether a rule may select a tenant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,31 +150,32 @@ class Condition:
     """Something that may be wrong. Texts are lazy translations, with placeholders in `%(…)s`."""
 
     code: str
-    """Its name in JSON, metrics and alert rules. No other condition has it."""
+    """Its unique name in JSON, metrics and alert rules."""
     severity: Severity
-    """`Severity.PEOPLE`: someone has to act. `Severity.TIME`: it ends when time passes or other
+    """`Severity.PEOPLE`: an operator has to act. `Severity.TIME`: it ends when time passes or other
     jobs end."""
     title: Any = ""
-    """What lists, filters and alert rules call it."""
+    """Its name in lists, filters and alert rules."""
     job: Any = ""
-    """The sentence about one job that it keeps from running."""
+    """The sentence about one job that it blocks."""
     remedy: Any = ""
-    """What would end it."""
+    """How to end it."""
     fleet: Any = ""
     """The sentence of the report, with the values that `find` yields. Of `names`, a list of texts,
-    the first five are shown, and the number of the others."""
+    the first five and the number of the others are shown."""
     where: str = ""
-    """Where it is mended: a key of the lists that the first page of the admin knows."""
+    """The list in the admin where it is fixed: a key of Feature.lists() or of the core's."""
     filter: str = ""
-    """What narrows that list to the rows in trouble."""
+    """The query string that filters this list for the affected rows."""
     find: Callable[[Look], Iterable[Mapping[str, Any]]] | None = None
-    """Gets a Look, with `using`, the database's alias, and `tenants`, those to look at or None for
-    all. Yields a dictionary with the values of `fleet` for each sentence; nothing when all is well.
-    It reads a bounded number of rows. For an alert rule each of `names` is one object."""
+    """Takes a Look, with `using`, the database's alias, and `tenants`, those to report, None for
+    all. Yields a dictionary with the values of `fleet` for each sentence; nothing if there is no
+    problem. It reads a bounded number of rows. For an alert rule each of `names` is one object."""
     of_tenants: bool = False
-    """Whether users who see some tenants only are told. `find` then respects `Look.tenants`."""
+    """Whether it is shown to users who see only some tenants. `find` then respects
+    `Look.tenants`."""
     watch: Watch | None = None
-    """How alert rules watch it; None: as `find` finds it."""
+    """How alert rules watch it; None: by `find`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,27 +188,27 @@ class Problem:
     filter: str = ""
     remedy: str = ""
     task: str = ""
-    """The one that fails."""
+    """The failing task."""
 
 
 class Service(Protocol):
-    """Something that a worker's supervisor runs beside its children, in threads of its own.
+    """A service that a worker's supervisor runs beside its children, in threads of its own.
 
     It opens at most one connection to the database at a time, which `runworker` counts.
     """
 
     def start(self) -> None:
-        """Begin. Called once, when the children have been started."""
+        """Start. Called once, after the children were started."""
 
     def close_in_child(self) -> None:
-        """Let go, in a forked child, of what belongs to the supervisor."""
+        """Release the supervisor's resources in a forked child."""
 
     def close(self) -> None:
-        """End, when the last child has ended."""
+        """Stop. Called after the last child has ended."""
 
 
 class Feature:
-    """What an app adds. All methods of this class do nothing."""
+    """The hooks of an app. All methods of this class do nothing."""
 
     settings: type[Any] | None = None
     """A frozen dataclass of the app's own settings, like Settings in settings.py.
@@ -229,26 +231,25 @@ class Feature:
     def task_options(self) -> Mapping[str, Callable[[Task[..., Any], Any], Any]]:
         """Return options of @task, each with the function that reads it.
 
-        It gets the task, which has its name, function and job options by then, and the value. It
-        returns what `task.extra[option]` is, or raises InvalidOption. Called when a task with an
-        option that the core does not know is declared, maybe before all models are loaded.
+        The function takes the task, with its name, function and job options, and the value. It
+        returns the value of `task.extra[option]`, or raises InvalidOption. Called when a task with
+        an option that the core does not know is declared, maybe before all models are loaded.
         Example: contrib.schedules (`schedule=`).
         """
         return {}
 
     def adopt(self, target: object, options: Mapping[str, Any]) -> RegisteredTask | None:
-        """Return the task that stands for a task of another system; None: `target` is none.
+        """Return the task that wraps a task of another system; None: `target` is no such task.
 
-        `options`: those of @task. Called by @task and delayed() for what is neither a plain
-        function nor a task of ours. Example: contrib.celery.
+        `options`: those of @task. Called by @task and delayed() for objects that are neither plain
+        functions nor tasks of this package. Example: contrib.celery.
         """
         return None
 
     def choose_queue(self, using: str, tenant: str, task: str) -> str | None:
-        """Return the queue of a new job whose call names none; None: the next feature decides.
+        """Return the queue of a new job whose call sets none; None: the next feature decides.
 
-        `task`: its name. Called for each job that is enqueued, so keep what you read for
-        a second.
+        `task`: its name. Called for each enqueued job, so cache what you read for a second.
         Example: contrib.routing.
         """
         return None
@@ -261,7 +262,7 @@ class Feature:
         return ()
 
     def follow_ups(self, options: Options, tenant: str) -> Iterable[Call]:
-        """Yield what is enqueued when a job with these options has ended, whatever its end.
+        """Yield the calls to enqueue when a job with these options has ended, in any state.
 
         Called when a job is enqueued whose options are not plain (see Options.is_plain). Raises
         InvalidArgument. Example: contrib.http (`callback_url=`).
@@ -271,7 +272,7 @@ class Feature:
     # workers
 
     def worker_started(self, using: str) -> None:
-        """Bring rows in line with what the code declares.
+        """Update rows to match the declarations in code.
 
         Called by `runworker` before its children are started. Example: contrib.schedules.
         """
@@ -280,14 +281,14 @@ class Feature:
         """Add arguments to `runworker`. Example: contrib.prometheus (`--metrics-port`)."""
 
     def services(self, using: str, options: Mapping[str, Any]) -> Iterable[Service]:
-        """Yield what a supervisor runs beside its children.
+        """Yield services that a supervisor runs beside its children.
 
         `options`: the arguments of `runworker`. Raises CommandError. Example: contrib.prometheus.
         """
         return ()
 
     def duties(self) -> Iterable[Duty]:
-        """Yield work for the leading worker.
+        """Yield maintenance for the leading worker.
 
         Called once in each supervisor. In each round these duties follow those of the core.
         Example: contrib.alerts.
@@ -295,7 +296,7 @@ class Feature:
         return ()
 
     def before_thinning(self, using: str, now: datetime | None) -> tuple[datetime, bool]:
-        """Take what is needed of the minute figures; return until when, and whether there is more.
+        """Read minute figures before they are merged; return until when, and whether more is left.
 
         Later minutes are not merged into hours. `now` is the database's clock if None. Called about
         once a minute. Example: contrib.prometheus.
@@ -305,9 +306,9 @@ class Feature:
     def history_kept_from(
         self, using: str, now: datetime, before: datetime | None
     ) -> datetime | None:
-        """Return the time before which no ended job is kept; None: all are kept.
+        """Return the time before which no finished job is kept; None: all are kept.
 
-        `before`: what the setting HISTORY_KEEP_MONTHS says, or the feature before this one. Months
+        `before`: the result of the setting HISTORY_KEEP_MONTHS, or of the previous feature. Months
         that end by then are dropped whole. Called every ten minutes. Example: contrib.retention.
         """
         return before
@@ -317,30 +318,28 @@ class Feature:
     def commands(self) -> Mapping[str, type[BaseCommand]]:
         """Return subcommands of `manage.py tenantqueue` by their names.
 
-        A name is a verb, or a noun and a verb.
-        `help` of such a class is its line in the list. Classes that inherit from
-        `management.subcommand.Subcommand` name the user of the shell in the list of changes.
-        Example: contrib.schedules (`schedules list`).
+        A name is a verb, or a noun and a verb. `help` of such a class is its line in the list.
+        Subclasses of `management.subcommand.Subcommand` record the user of the shell in the audit
+        log. Example: contrib.schedules (`schedules list`).
         """
         return {}
 
     def conditions(self) -> Iterable[Condition]:
-        """Return what may be wrong. They follow those of the core.
+        """Return conditions to check after those of the core.
 
-        `tenantqueue status`, the first page of the admin and the metrics look whether they hold.
-        Example: contrib.routing.
+        `tenantqueue status`, the dashboard and the metrics check them. Example: contrib.routing.
         """
         return ()
 
     def home_problems(self, request: HttpRequest) -> Iterable[Mapping[str, str]]:
-        """Yield `text` and `url` of what a user of the admin's first page should see first.
+        """Yield `text` and `url` of problems to show first on the dashboard.
 
         Example: contrib.alerts.
         """
         return ()
 
     def admin_panels(self, request: HttpRequest) -> Iterable[tuple[Any, Any]]:
-        """Yield title and content of further parts of the admin's first page.
+        """Yield title and content of further panels of the dashboard.
 
         Content that is not marked as safe is escaped. Called each time the page is shown or
         refreshed, for users who see tenant queues: check what this one may see. Example: the how-to
@@ -349,25 +348,25 @@ class Feature:
         return ()
 
     def job_facts(self, request: HttpRequest, job: Job) -> Iterable[tuple[Any, Any]]:
-        """Yield name and value of what the admin's page of a job shows beside its own details.
+        """Yield name and value of further details for the admin's page of a job.
 
         Values that are None or "" are left out. Example: the how-to page about apps of your own.
         """
         return ()
 
     def lists(self) -> Mapping[str, type[Model]]:
-        """Return the values of `Condition.where` that are the app's own, each with its model.
+        """Return the app's own values of `Condition.where`, each with the model of its admin list.
 
-        The admin has a list of it. Example: contrib.schedules.
+        Example: contrib.schedules.
         """
         return {}
 
     def operations(self) -> Mapping[type[Model], Mapping[str, Callable[..., Collection[int]]]]:
-        """Return what the verbs of `control` do with rows of the app's models.
+        """Return the verbs of `control` for rows of the app's models.
 
-        For each model its verbs, such as `pause` or `delete`, with functions that get the ids of
-        rows that exist, and the keyword `using`; for `tune` also the columns. They return the ids
-        of those that they changed, and record it. Example: contrib.schedules.
+        For each model its verbs, such as `pause` or `delete`, with functions that take the ids of
+        existing rows, and the keyword `using`; for `tune` also the columns. They record the change,
+        and return the ids of the changed rows. Example: contrib.schedules.
         """
         return {}
 
@@ -383,9 +382,9 @@ class Feature:
     def tenant_tables(self) -> Mapping[type[Model], str]:
         """Return the app's models that have rows of a tenant, each with the lookup that finds them.
 
-        `queue_id__in` gets the ids of its queues, every other lookup the tenant. They are deleted
-        in this order when a tenant is erased, before the tables of the core.
-        Example: contrib.schedules.
+        The value of `queue_id__in` is the ids of its queues, of every other lookup the tenant. They
+        are deleted in this order when a tenant is erased, before the tables of the core. Example:
+        contrib.schedules.
         """
         return {}
 
@@ -394,7 +393,7 @@ class Feature:
         return ()
 
     def close_tenant(self, using: str, tenant: str) -> None:
-        """Stop what makes jobs of a tenant that is about to be erased, in the caller's transaction.
+        """Stop enqueuing jobs of a tenant that is about to be erased, in the caller's transaction.
 
         Example: contrib.schedules.
         """
@@ -412,13 +411,13 @@ class Feature:
         return ()
 
     def forget(self) -> None:
-        """Drop what this process remembers of rows: they were deleted, by a test or an erasure.
+        """Clear what this process caches of rows that a test or an erasure deleted.
 
         Example: contrib.routing.
         """
 
     def run_due(self, using: str) -> bool:
-        """Do what workers do when it is due; return whether there was something.
+        """Do due work as workers do; return whether there was any.
 
         Called by testing.run_pending(). Example: contrib.schedules.
         """
@@ -489,7 +488,7 @@ def hooks(hook: Callable[Concatenate[Any, P], R]) -> Sequence[Callable[P, R]]:
 def gathered(hook: Callable[Concatenate[Any, P], Iterable[R]], *args: Any, using: str) -> list[R]:
     """Return what this method of all features yields, for a page that shows the rest without it.
 
-    One that raises is logged with its name. Its failed statement does not undo the caller's.
+    Errors are logged with the method's name. A failed statement does not undo the caller's.
     """
     found: list[R] = []
     for ask in hooks(hook):
@@ -502,7 +501,7 @@ def gathered(hook: Callable[Concatenate[Any, P], Iterable[R]], *args: Any, using
 
 
 def undone_alone(using: str) -> AbstractContextManager[Any]:
-    """Return what keeps a failed statement from undoing the transaction around it, if any."""
+    """Return a savepoint inside a transaction: a failed statement does not undo what was before."""
     is_inside = connections[using].in_atomic_block
     return transaction.atomic(using=using) if is_inside else nullcontext()
 

@@ -55,7 +55,7 @@ class Group:
                 )
             if name in _AT_THE_END:
                 raise InvalidOption(
-                    f"{name}=…: {foreign.DONE}. It looks at the states of the jobs by "
+                    f"{name}=…: {foreign.DONE}. It reads the states of the jobs with "
                     "current_job().summary.details()"
                 )
             if name not in DEFAULTS and name in NAMES:
@@ -71,8 +71,8 @@ class Group:
     ) -> ConcurrentJobMonitor:
         """Enqueue the calls as details of a monitor in the current transaction; return it.
 
-        `on_end`: a call that is enqueued once, when all have ended, in whatever states. It reads
-        their results by `current_job().summary.details()`. The calls are read once. All or nothing.
+        `on_end`: a call that is enqueued once, when all have ended, in any states. It reads their
+        results with `current_job().summary.details()`. The calls are read once. All or nothing.
         Raises the errors of ConcurrentJobMonitor.objects.start().
         """
         if more:
@@ -80,7 +80,7 @@ class Group:
         if unknown:
             self.using(**unknown)  # raises for a name that no group has
             raise InvalidOption(
-                f"{next(iter(unknown))}=…: options of a group stand before delay(): "
+                f"{next(iter(unknown))}=…: options of a group come before delay(): "
                 "group([…]).using(…).delay(on_end=…)"
             )
         given = {name: value for name, value in self.options.items() if value is not None}
@@ -114,15 +114,15 @@ class Group:
             raise TypeError("a group is not called: group([task.call(1), …]).delay(on_end=…)")
 
         def __getattr__(self, name):
-            """Say what is used here in place of a method that groups elsewhere have."""
+            """Name the counterpart of a method that groups of other systems have."""
             raise foreign.unknown_attribute(self, name, foreign.GROUP)
 
 
 def group(calls: Iterable[CallLike] | CallLike, /, *more: Never) -> Group:
     """Return calls that are enqueued together: `group([a.call(1), b.call(2)]).delay(on_end=c)`.
 
-    `calls`: what the details of a monitor may be, also a generator or `(queryset, "method")`.
-    Raises InvalidArgument for several arguments.
+    `calls`: as for the details of a monitor, also a generator or `(queryset, "method")`. Raises
+    InvalidArgument for several arguments.
     """
     if more:
         raise InvalidArgument(

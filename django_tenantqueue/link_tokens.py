@@ -12,14 +12,14 @@ from .conf import get_settings
 
 _SALT = "django_tenantqueue.status"
 USER, BROWSER_SESSION = "u", "s"
-"""What follows the id of the job in a token that one user, or one browser session, can open."""
+"""The mark after the job's id in a token that is bound to a user, or to a browser session."""
 
 Holder = Callable[[str], str | None]
-"""Returns who asks: the user's or the browser session's key; None: there is none."""
+"""Returns the key of the requesting user or browser session; None: there is none."""
 
 
 def sign_job_id(job_id: int, bound: str = "", key: str = "") -> str:
-    """Return a token that names a job and cannot be made without SECRET_KEY.
+    """Return a signed token that names a job.
 
     `bound`: USER or BROWSER_SESSION. Then only the holder of `key` can open it, which is part of
     the signature and not of the token.

@@ -20,14 +20,13 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 
 
 class JobFilter(logging.Filter):
-    """Adds the fields of the job that runs to each record, also to those of a task's own code.
+    """Adds the fields of the running job to each record, also to those of a task's own code.
 
-    Give it to a handler. Records outside a job have "" in their place, so that a format may name
-    them. What a record has already is left as it is.
+    Add it to a handler. Records outside a job have "" for these fields, so that a format may use
+    them. Existing attributes of a record are kept.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Add the fields; True."""
         said = vars(record)
         for name, value in _fields_of_current().items():
             said.setdefault(name, value)
@@ -58,7 +57,6 @@ class JSONFormatter(logging.Formatter):
         self._fields = None if fields is None else frozenset(fields)
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
         entry: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,

@@ -24,7 +24,8 @@ class NoOtherMigrations:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Let `--no-migrations` of pytest-django leave ours: only they make the partitioned table."""
+    """Exempt this package from `--no-migrations` of pytest-django: only they make the
+    partitions."""
     if not getattr(config.option, "nomigrations", False):
         return
     from django.conf import ENVIRONMENT_VARIABLE, settings

@@ -12,23 +12,21 @@ from .conf import get_settings
 class TenantQueueRouter:
     """Routes the package's models, and their tables, to the database that `DATABASE` names.
 
-    These are the models of the app `tenantqueue`, and of apps whose labels begin with
-    `tenantqueue_`, which yours may, too.
+    These are the models of the app `tenantqueue`, and of all apps whose labels begin with
+    `tenantqueue_`.
 
     Put it first in `DATABASE_ROUTERS`, so that jobs are never read from a replica and their tables
     are created in no other database.
     """
 
     def db_for_read(self, model: type[Model], **hints: Any) -> str | None:
-        """Return the jobs' database for our models."""
         return get_settings().database if _is_ours(model._meta.app_label) else None
 
     def db_for_write(self, model: type[Model], **hints: Any) -> str | None:
-        """Return the jobs' database for our models."""
         return self.db_for_read(model)
 
     def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool | None:
-        """Whether our tables are made in a database."""
+        """Whether the package's tables are created in a database."""
         return db == get_settings().database if _is_ours(app_label) else None
 
 

@@ -26,7 +26,7 @@ TEN_YEARS = 10 * 365 * 86400
 MOST_DAYS = 36_500
 """The longest time for which something is kept, or a token is valid."""
 MESSAGE = "{message}"
-"""What stands for the message of an exception in STATUS_ERROR."""
+"""Placeholder for the message of an exception in STATUS_ERROR."""
 SECRETS = (
     "*password*",
     "*passwd*",
@@ -44,9 +44,9 @@ SECRETS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What holds of the value of a setting beside its type. None obeys all of them.
+    """Rules for the value of a setting beside its type. None passes all of them.
 
-    Those for numbers and names hold of each entry of a list.
+    Rules for numbers and names apply to each entry of a list.
     """
 
     above: float | None = None
@@ -88,12 +88,12 @@ class ExecutorEntry:
     backend: str
     """Dotted path of a subclass of RemoteExecutor."""
     new_queues: tuple[str, ...]
-    """Names of the queues that are made with this executor. `*` stands for any text."""
+    """Names of queues that get this executor when they are created. `*` matches any text."""
     options: Mapping[str, Any]
-    """The backend's own."""
+    """Options of the backend."""
 
     def has(self, queue: str) -> bool:
-        """Whether queues of this name are made with this executor."""
+        """Whether queues of this name get this executor when they are created."""
         return any(fnmatchcase(queue, pattern) for pattern in self.new_queues)
 
 
@@ -109,20 +109,20 @@ class Settings:
     database: str = "default"
     """Alias of the database that holds the jobs.
 
-    A job is then stored in the transaction of the project's own rows."""
+    Jobs are stored in the same transaction as the project's own rows."""
     notify: bool = True
-    """Idle workers are woken by NOTIFY. False is polling alone.
+    """Wake idle workers with LISTEN/NOTIFY. False: workers only poll.
 
-    An idle worker starts a new job within milliseconds."""
+    With it, an idle worker starts a new job within milliseconds."""
     poll_interval: float = setting(1.0, above=0, most=3600)
-    """Time between two looks of an idle worker that was not woken.
+    """Time between two polls of an idle worker.
 
-    A look is one short statement, and a job whose notification was lost starts a second later."""
+    A poll is one short statement. A job whose notification was lost starts a second later."""
     pooler: bool = False
-    """A transaction pooler such as PgBouncer stands before the server. Workers then do not use
-    LISTEN, and nothing is prepared.
+    """Set it to True if connections go through a transaction-mode pooler such as PgBouncer. It
+    disables LISTEN/NOTIFY and prepared statements.
 
-    Most projects connect directly. The check `tenantqueue.E009` finds a pooler."""
+    Most projects connect directly. The check `tenantqueue.E009` detects a pooler."""
     reset_connections: bool = True
     """Reset the session of a connection that Django keeps (`CONN_MAX_AGE`) after each job.
 
@@ -132,53 +132,53 @@ class Settings:
     # Queues and slots
 
     default_queue: str = setting("default", is_queue=True)
-    """Queue of a task that names none.
+    """Queue of tasks that set no queue.
 
     Django has the same name for the first database and the first cache."""
     strict_queues: bool = False
-    """A tenant's queue is made at its first use only if a task, `DEFAULT_QUEUE` or
-    `DECLARED_QUEUES` names it. Another name is an error, unless an operator has made that queue.
+    """A tenant's queue is created at its first use only if its name is that of a task's queue,
+    `DEFAULT_QUEUE` or in `DECLARED_QUEUES`. Other names are rejected, unless an operator has
+    created the queue.
 
     A new project can try names without declaring them."""
     declared_queues: tuple[str, ...] = setting((), is_queue=True)
-    """Names of queues that no task names, for `STRICT_QUEUES`, routings and API tokens. `*` stands
-    for any text.
+    """Names of further queues, for `STRICT_QUEUES`, routings and API tokens. `*` matches any text.
 
-    Most queues are named by a task."""
+    Most queues are declared by a task."""
     default_tenant_slots: int | None = setting(5, between=(0, 1_000_000))
-    """Slots of a tenant's queue at its first use. None is no limit.
+    """Slots of a tenant's queue when it is created. None: no limit.
 
     One tenant's backlog must not occupy all workers. Five jobs at once are enough for most
     tenants."""
     default_slots_without_tenant: int | None = setting(None, between=(0, 1_000_000))
-    """Slots of a queue of no tenant at its first use. None is no limit.
+    """Slots of a queue without a tenant when it is created. None: no limit.
 
     In a project without tenants the number of workers is the limit, as in other job queues."""
     default_user_slots: int = setting(2, between=(0, 1_000_000))
-    """Jobs of one `using(limit_user=…)` that run at once, where no row says otherwise.
+    """How many jobs of one `using(limit_user=…)` run at once, unless a user limit is set.
 
     A user can start a second job during a long one, and leaves slots to the others of the
     tenant."""
     admin_queue: str = setting("admin", is_queue=True)
-    """Queue, of no tenant, of the jobs that act on all jobs that match a filter. It is made at its
-    first use, with one slot; tune it like another.
+    """Queue, without a tenant, of the jobs that perform bulk actions. It is created at its first
+    use with one slot, and can be tuned like any other.
 
-    These jobs wait behind none of the project's own."""
+    A queue of their own keeps bulk actions from waiting behind the project's jobs."""
     priority_scope: str = "global"
     """"global": lower numbers first over all tenants. "tenant": only among a queue's own jobs.
 
     A job of an administrator starts before the batch jobs of all tenants."""
     executors: Mapping[str, ExecutorEntry] = field(default_factory=dict)
-    """Other places than workers where jobs run: name → a dict with `BACKEND` (dotted path of an
-    executor), `NEW_QUEUES` (names of queues that are made with it, with `*` for any text; default:
-    the one of its name) and `OPTIONS`, the backend's own.
+    """External executors: name → a dict with `BACKEND` (dotted path of an executor), `NEW_QUEUES`
+    (names of queues that get it when they are created, `*` matches any text; default: the queue of
+    the same name) and `OPTIONS` of the backend.
 
-    Workers run everything without another system."""
+    By default workers run all jobs."""
 
     # Tenants
 
     tenant_resolver: str | None = setting(None, takes=0)
-    """Dotted path of a callable that returns the current tenant when no context is set.
+    """Dotted path of a callable that returns the current tenant outside of `use_tenant()`.
 
     Only the project knows its tenants."""
     visible_tenants: str | None = setting(None, takes=1)
@@ -189,70 +189,71 @@ class Settings:
     # Attempts and time limits
 
     default_max_attempts: int = setting(5, between=(1, 32767))
-    """How often a job is started at most, the first start included.
+    """Maximum number of attempts of a job, including the first.
 
-    With the default waits, the attempts outlast a failure of about a minute, such as the restart of
-    a service."""
+    With the default backoff, the attempts outlast a failure of about a minute, such as the restart
+    of a service."""
     backoff_base: float = setting(5.0, above=0, most=TEN_YEARS)
-    """Time before the second attempt. It doubles with each further one.
+    """Time before the second attempt. It doubles with each further attempt.
 
-    Most short failures are over by then, and a user who waits for the job still has it soon."""
+    Most short failures are over by then, and a user who waits for the job still gets it soon."""
     backoff_max: float = setting(3600.0, above=0, most=TEN_YEARS)
     """Longest wait between two attempts.
 
-    A job with many attempts is tried every hour, so it continues soon after a long failure."""
+    A job with many attempts is retried every hour, so it continues soon after a long failure."""
     default_timeout: float | None = setting(None, above=0, most=TEN_YEARS)
-    """Time after which a run is told to stop. None is no limit.
+    """Soft time limit: the task is interrupted by TimeLimitExceeded. None: no limit.
 
-    No number is right for all tasks. `DEFAULT_HARD_TIMEOUT` ends runs that hang."""
+    No number fits all tasks. `DEFAULT_HARD_TIMEOUT` ends runs that hang."""
     default_hard_timeout: float | None = setting(21_600.0, above=0, most=TEN_YEARS)
-    """Time after which the process of a run without limits is killed. None: never.
+    """Hard time limit of a run without limits of its own: its process is killed. None: no limit.
 
-    It is longer than most jobs, and a run that hangs does not keep its slot overnight."""
+    It is longer than most jobs take. A run that hangs does not keep its slot overnight."""
     hard_timeout_grace: float | None = setting(30.0, above=0, most=TEN_YEARS)
-    """Time from the moment a run is told to stop until its process is killed. None: never.
+    """Time from the interruption of a run, by its soft time limit or a cancellation, until its
+    process is killed. None: never.
 
-    A run can roll back and close its files. Kubernetes gives the same time to a container."""
+    A run can roll back and close its files. Kubernetes gives a container the same time."""
     cancel_grace: float = setting(10.0, least=0, most=TEN_YEARS)
-    """Time that a running job has to notice that it was cancelled, before it is told to stop.
+    """Time that a running job has to notice its cancellation before it is interrupted.
 
-    A job that reports progress notices it in less, and the operator is still looking."""
+    A job that reports progress notices it sooner."""
 
     # Calls and runs
 
     callables: tuple[str, ...] = ()
-    """Dotted names that `delayed()` and schedules may run besides tasks. `*` stands for any text. A
-    pattern with `*` does not allow what a module has imported: the name under which the callable is
-    defined must match an entry, too. A name without `*` allows exactly that one, wherever it is
-    defined.
+    """Dotted names of callables that `delayed()` and schedules may run besides tasks. `*` matches
+    any text. A pattern with `*` does not allow names that a module imports: the name under which
+    the callable is defined must match an entry, too. A name without `*` allows exactly that
+    callable, wherever it is defined.
 
-    What is not listed cannot be run by a row of the database."""
+    A row in the database can only run callables that are listed."""
     context: tuple[str, ...] = (
         "django_tenantqueue.calls.context.Language",
         "django_tenantqueue.calls.context.TimeZone",
     )
     """Dotted paths of classes that carry a value from the enqueue into the run.
 
-    A job writes in the language and the time zone of the request that caused it."""
+    A job runs in the language and the time zone of the request that enqueued it."""
     wrappers: tuple[str, ...] = setting((), takes=1)
-    """Dotted paths of context managers put around every run, outermost first. Only one with the
-    attribute `async_capable = True` may be put around coroutines.
+    """Dotted paths of context managers that wrap every run, outermost first. Only those with the
+    attribute `async_capable = True` can wrap coroutines.
 
     A run needs none."""
     eager: bool = False
     """Run jobs inside `.delay()`, for tests and notebooks. Nothing is stored.
 
-    Jobs are for workers."""
+    In production, workers run jobs."""
     max_argument_bytes: int = setting(1_000_000, above=0, most=100_000_000)
-    """Largest arguments (as JSON) of a job. Larger ones are an error at the call.
+    """Maximum size of a job's arguments as JSON. Larger arguments raise an error at the call.
 
-    It is far above what a call needs. Larger data belongs in a table or a file of your own."""
+    It is far more than a call needs. Store larger data in a table or a file of your own."""
     max_label_bytes: int = setting(10_000, above=0, most=1_000_000)
-    """Bytes of all labels of a job together. Longer ones are an error at the call.
+    """Maximum size of all labels of a job together. Larger ones raise an error at the call.
 
     Labels are short texts to filter by."""
     masked_arguments: tuple[str, ...] = SECRETS
-    """Names of arguments and keys whose values are masked wherever jobs are shown. `*` stands for
+    """Names of arguments and keys whose values are masked wherever jobs are shown. `*` matches
     any text. Matching ignores case and treats hyphens as underscores.
 
     These names hold credentials in most projects."""
@@ -268,44 +269,44 @@ class Settings:
 
     Celery keeps results for a day, too."""
     max_result_bytes: int = setting(1_000_000, above=0, most=100_000_000)
-    """Largest result (as JSON) kept in the job's row.
+    """Maximum size of a result, as JSON, in the job's row.
 
     The history stays small enough to read and to back up."""
     large_result_store: str | None = None
-    """Alias of the Django cache that stores a larger one. None: a larger one is an error.
+    """Alias of the Django cache that stores larger results. None: they are rejected.
 
-    A cache may drop what it stores, so only the project can say that this is right."""
+    A cache may drop what it stores, so only the project can decide to use one."""
     max_errors: int = setting(10, above=0, most=1000)
-    """How many errors a job keeps, the newest.
+    """How many of its newest errors a job keeps.
 
-    That is all of two rounds of `DEFAULT_MAX_ATTEMPTS`."""
+    This covers two rounds of `DEFAULT_MAX_ATTEMPTS`."""
     max_message_chars: int = setting(2_000, above=0, most=1_000_000)
-    """Characters of an error's message that are kept. The middle of a longer one is left out.
+    """Maximum length of a stored error message. The middle of a longer one is cut out.
 
     A screen shows about as much."""
     max_traceback_chars: int = setting(20_000, above=0, most=1_000_000)
-    """Characters of an error's traceback that are kept. The middle of a longer one is left out.
+    """Maximum length of a stored traceback. The middle of a longer one is cut out.
 
     That is about a hundred calls."""
 
     # History
 
     history_keep_months: int | None = setting(12, least=1, most=1200)
-    """Months for which ended jobs are kept. None: all are kept. Retention rules say otherwise for
-    the jobs of a tenant, a task or a state.
+    """Months for which finished jobs are kept. None: forever. Retention rules override this for a
+    tenant, a task or a state.
 
-    A year shows what a customer or an operator asks for. Arguments and results, which may be
-    personal data, are not kept for ever, and the disk does not fill."""
+    A year answers most questions of customers and operators. Arguments and results, which may be
+    personal data, are not kept forever, and the disk does not fill."""
     history_ahead_months: int = setting(3, least=1, most=120)
-    """Months whose history partitions are made in advance.
+    """Months for which history partitions are created in advance.
 
     Workers may be off for a whole quarter."""
     changes_keep_days: int | None = setting(400, least=1, most=MOST_DAYS)
-    """Days for which the list of changes, and that of resolved alerts, keep entries. None: all.
+    """Days for which changes and resolved alerts are kept. None: forever.
 
     That is a year, and a month to look back at it."""
     figures: bool = True
-    """Workers keep minute figures, which the admin's first page shows.
+    """Workers store metrics for each minute, which the dashboard shows.
 
     Counting costs a worker about two microseconds a job."""
 
@@ -314,23 +315,23 @@ class Settings:
     status_max_age: float = setting(7 * 86400.0, above=0, most=TEN_YEARS)
     """Time for which a signed status URL is valid.
 
-    A link in a mail still opens after a week."""
+    A link in an e-mail opens for a week."""
     status_salt: str = ""
-    """Part of the signature of status URLs. Another value makes all earlier links invalid.
+    """Part of the signature of status URLs. Changing it makes all earlier links invalid.
 
-    `SECRET_KEY` signs them. The salt is for the day on which links must end."""
+    `SECRET_KEY` signs them. Set a salt to revoke all links."""
     status_error: str = gettext_noop("Something went wrong.")
-    """The text for the error in the status of a failed job. `{message}` in it is the message of the
-    job's exception. Your own text is translated by your own catalogue.
+    """The error text in the status of a failed job. `{message}` inserts the message of the job's
+    exception. Your own text is translated by your own catalogue.
 
-    Messages of exceptions may name rows, hosts or paths, and the link needs no login."""
+    Exception messages may contain rows, hosts or paths, and the link needs no login."""
 
     def executor_of(self, queue: str) -> str | None:
-        """Return the executor with which queues of this name are made; None: the workers."""
+        """Return the executor of new queues of this name; None: the workers."""
         return next((one.name for one in self.executors.values() if one.has(queue)), None)
 
     def slots_of(self, tenant: str) -> int | None:
-        """Return the slots with which a queue of this tenant is made; None: no limit."""
+        """Return the slots of a new queue of this tenant; None: no limit."""
         return self.default_tenant_slots if tenant else self.default_slots_without_tenant
 
     def check(self) -> None:

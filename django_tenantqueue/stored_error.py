@@ -57,7 +57,7 @@ def describe_error(
 ) -> dict[str, Any]:
     """Return an exception in that form.
 
-    Never fails: what the error itself cannot tell is left out.
+    It never fails: what cannot be read from the error is left out.
     """
     name = class_name(type(error))
     try:

@@ -75,7 +75,7 @@ class _TakesOne(Protocol[One]):
 
 
 class _KnowsOtherNames:
-    """Says what is used here in place of a method that tasks of other systems have."""
+    """Names the counterpart of a method that tasks of other systems have."""
 
     __slots__ = ()
 
@@ -86,7 +86,7 @@ class _KnowsOtherNames:
 
 
 class BoundTask(_KnowsOtherNames, Generic[P]):
-    """A task with options for the jobs it makes; see Task.using()."""
+    """A task with options for its jobs; see Task.using()."""
 
     __slots__ = ("_options", "_task")
 
@@ -99,7 +99,11 @@ class BoundTask(_KnowsOtherNames, Generic[P]):
         return BoundTask(self._task, merged(self._options, options))
 
     def delay(self, *args: P.args, **kwargs: P.kwargs) -> Job:
-        """Enqueue a job in the current transaction and return it."""
+        """Enqueue a job in the current transaction and return it.
+
+        Raises TypeError when the arguments do not fit the function, and InvalidArgument,
+        QueueFull, QueueRetired, UnknownQueue and DuplicateJob.
+        """
         made_by = self._task
         made_by._check_arguments(args, kwargs)
         if get_settings().eager:
@@ -111,7 +115,10 @@ class BoundTask(_KnowsOtherNames, Generic[P]):
         return await sync_to_async(self.delay)(*args, **kwargs)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call:
-        """Return a description of the call, for a detail of a monitor; nothing is enqueued."""
+        """Return a description of the call, for a monitor, a group or a follow-up; enqueue nothing.
+
+        Raises TypeError when the arguments do not fit the function.
+        """
         self._task._check_arguments(args, kwargs)
         return Call(self._task.source, self._options, args, kwargs)
 
@@ -151,7 +158,7 @@ class BoundTask(_KnowsOtherNames, Generic[P]):
 
 
 class Task(_KnowsOtherNames, Generic[P, R]):
-    """A function that can be called as it is, or enqueued with .delay(). Made by @task."""
+    """A function that can be called directly, or enqueued with .delay(). Created by @task."""
 
     _source_type = "task"
 
@@ -211,14 +218,14 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         sources.register_task(self)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run the function here and now."""
+        """Call the function directly."""
         return self.func(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<Task {self.name}>"
 
     def using(self, **options: Unpack[JobOptions]) -> BoundTask[P]:
-        """Return the task with options for the jobs it makes.
+        """Return the task with options for its jobs.
 
         tenant, queue, priority, run_at and expires_at (an aware datetime, or a timedelta or
         seconds from now), max_attempts, timeout and hard_timeout (seconds or a timedelta), labels,
@@ -272,7 +279,7 @@ class Task(_KnowsOtherNames, Generic[P, R]):
             raise TypeError(f"{self.name}: {error}") from None
 
     def _check_arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """See _check_call(). The error says where an option belongs that stands among them."""
+        """See _check_call(). The error says where an option among the arguments belongs."""
         try:
             self._check_call(args, kwargs)
         except TypeError as error:
@@ -314,9 +321,9 @@ class Task(_KnowsOtherNames, Generic[P, R]):
 
 
 class InternalTask(Task[..., R]):
-    """A task of the package itself. Only jobs that enqueue() makes do something.
+    """A task of the package itself. Only jobs from enqueue() do something.
 
-    It cannot be named by users: see calls/sources.py. The arguments of its jobs are signed with
+    Users cannot enqueue it by name: see calls/sources.py. The arguments of its jobs are signed with
     SECRET_KEY. A run with a wrong signature ends in a permanent error.
     """
 
@@ -359,17 +366,17 @@ def task(func: Callable[P, R] | None = None, /, **options: Any) -> Any:
 
     Besides the options of Task.using():
 
-    - `name`: what the job row names; default `module.function`
+    - `name`: the name that jobs store; default `module.function`
     - `retry_when`: exception classes, or a callable of the exception; default: every exception
     - `backoff`: seconds before the second attempt (doubled each time, ± 20 %), or a callable
-      (attempt, error) -> seconds; a timedelta is as good as seconds
+      (attempt, error) -> seconds; a timedelta works, too
     - `backoff_max`: the longest of these waits; default: the setting BACKOFF_MAX
     - `atomic`: the task's database writes and its success commit in one transaction
     - `hooks`: an object whose class inherits from TaskHooks
     - `secret`: names of parameters whose values are masked wherever jobs are shown; True masks all
       arguments and the result
-    - `schedule`: a cron expression, a Cron or an Every, when a job is enqueued by itself
-    - `max_per_second`, `burst`: the rate of the task, of all tenants together
+    - `schedule`: a cron expression, a Cron or an Every: when to enqueue a job
+    - `max_per_second`, `burst`: the rate limit of the task, over all tenants
 
     Raises InvalidOption.
     """
@@ -399,7 +406,7 @@ def _enqueue(
 
 
 class _Delayed:
-    """Stands for a model instance or class: a call of one of its methods enqueues it."""
+    """Stand-in for a model instance or class: a call of one of its methods enqueues it."""
 
     __slots__ = ("_options", "_target")
 
@@ -479,7 +486,7 @@ def delayed(  # type: ignore[overload-overlap]
 @overload
 def delayed(target: object, /, **options: Unpack[JobOptions]) -> _Delayed: ...
 def delayed(target: Any, /, *more: Any, **options: Any) -> Any:
-    """Return a stand-in for `target`: what is called on it is enqueued.
+    """Return a stand-in for `target` that enqueues its calls.
 
     `delayed(report, tenant="acme").execute("pdf")` for a model instance or a class;
     `delayed(function)(argument)` for a function listed in TENANTQUEUE["CALLABLES"], or a task, also

@@ -36,7 +36,7 @@ class Part:
 
     @property
     def label(self) -> str:
-        """What stands in place of folded frames."""
+        """The label of folded frames."""
         return (
             ngettext("%d frame of the worker", "%d frames of the worker", self.frames) % self.frames
         )

@@ -28,6 +28,8 @@ exclude_patterns = ["_build"]
 source_suffix = {".md": "markdown"}
 html_theme = "furo"
 html_title = f"django_tenantqueue {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 3

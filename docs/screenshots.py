@@ -196,11 +196,11 @@ def add_rows(page: Page, site: str) -> None:
         ),
     )
     for model, values in rows:
-        page.goto(f"{site}admin/tenantqueue_{model}/add/")
+        page.goto(f"{site}admin/{model}/add/")
         for name, value in values.items():
             page.fill(f"#content-main [name={name}]", value)
-        page.click("input[name=_save]")
-        page.wait_for_load_state()
+        with page.expect_navigation():
+            page.click("input[name=_save]")
 
 
 def lift_the_cap(page: Page, site: str) -> None:
@@ -224,8 +224,8 @@ def open_page(page: Page, site: str, picture: Picture) -> None:
     page.set_viewport_size({"width": WIDE, "height": HEIGHT})
     page.goto(f"{site}{picture.path}")
     for step in picture.steps:
-        page.locator(step).first.click() if isinstance(step, str) else step(page)
-        page.wait_for_load_state()
+        with page.expect_navigation():
+            page.locator(step).first.click() if isinstance(step, str) else step(page)
     page.wait_for_selector(picture.wait_for)
     page.evaluate(SHORTEN, f"{ROOT}/")
 

@@ -33,8 +33,7 @@ ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[:
 database = env.db_url_config(env.str("DATABASE_URL", default="") or embedded_url())
 database["CONN_MAX_AGE"] = 600
 database["CONN_HEALTH_CHECKS"] = True
-# The reports note their start and end over "records": what they note there stays, whatever
-# becomes of their own transaction.
+# Reports record their start and end over "records", outside of their own transaction.
 DATABASES = {
     "default": database,
     "records": {**database, "TEST": {"MIRROR": "default"}},
@@ -102,11 +101,11 @@ LOGGING = {
 }
 
 TENANTQUEUE = {
-    # Every enqueue of a request belongs to the airline whose pages are being looked at.
+    # The tenant of jobs that a request enqueues: the airline of the page.
     "TENANT_RESOLVER": "example_project.flights.tenants.current_airline",
     "DEFAULT_TENANT_SLOTS": 1,
     "DEFAULT_MAX_ATTEMPTS": 3,
     "BACKOFF_BASE": 1.0,
     "API": {"TASKS": ["example_project.flights.tasks.*"]},
-    "STATUS_ERROR": "{message}",  # its exceptions are worded for passengers
+    "STATUS_ERROR": "{message}",  # its messages are written for users
 }

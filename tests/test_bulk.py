@@ -118,7 +118,9 @@ def test_run_now_makes_scheduled_jobs_ready() -> None:
     job = do("run_now")
 
     assert job.result == {"changed": 15, "left": {"waits_for_no_time": 2}}
-    assert job.progress_message.startswith("15 jobs changed. 2 left: they wait for something else")
+    assert job.progress_message.startswith(
+        "15 jobs changed. 2 skipped: they are not waiting for a scheduled time"
+    )
     assert set(states_of(scheduled).values()) == {State.READY}
     assert set(states_of(held).values()) == {State.HELD}
     assert Change.objects.get().after == {"waits_for_no_time": 2}
@@ -159,6 +161,16 @@ def test_jobs_move_to_another_tenant_unless_a_session_keeps_them() -> None:
 
     assert job.result == {"changed": 12, "left": {"bound_to_tenant": 1}}
     assert set(Job.objects.filter(queue=mail).values_list("pk", flat=True)) == set(free)
+
+
+@pytest.mark.parametrize(("tenant", "goal"), [("", "nobodys"), (None, "own")])
+def test_jobs_move_to_no_tenant_where_the_tenant_is_empty(tenant: str | None, goal: str) -> None:
+    queues = {"nobodys": paused_queue("", "mail"), "own": paused_queue("acme", "mail")}
+    ids = make_jobs(paused_queue("acme"), 3)
+
+    do("move", {"queue": "mail", "tenant": tenant})
+
+    assert set(Job.objects.filter(queue=queues[goal]).values_list("pk", flat=True)) == set(ids)
 
 
 def test_delete_takes_finished_jobs_and_leaves_those_of_monitors() -> None:
@@ -343,7 +355,7 @@ def test_a_cancelled_action_says_how_far_it_was_and_a_retry_goes_on(
     job = do("retry", state="error")
 
     assert job.state == State.CANCELLED
-    said = "Stopped. 10 jobs changed. A retry goes on from here."
+    said = "Stopped. 10 jobs changed. A retry continues from here."
     assert job.last_error["message"] == said
     assert Change.objects.get().object_count == BATCH
     assert list(states_of(ids).values()).count(State.READY) == BATCH

@@ -151,8 +151,8 @@ def test_nothing_is_done_to_no_rows(nothing: Any) -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: control.cancel(), r"cancel\(\) needs what it acts on.* job=, monitor="),
-        (lambda: control.pause(), r"pause\(\) needs what it acts on.*queue=, task="),
+        (lambda: control.cancel(), r"cancel\(\) needs rows or ids.* job=, monitor="),
+        (lambda: control.pause(), r"pause\(\) needs rows or ids.*queue=, task="),
         (lambda: control.pause(None), r"pause\(None\): give a row"),
         (lambda: control.pause(session=None, tenant="acme"), r"session=None\): None is no session"),
         (lambda: control.tune(queue=None, tenant="acme", num_slots=1), "None is no queue"),
@@ -233,7 +233,7 @@ def test_retry_says_why_jobs_are_refused() -> None:
 
     assert result.changed == [failed.pk]
     assert result.unchanged == [going.pk]
-    assert "enqueue_again() makes a new job" in result.refused[succeeded.pk]
+    assert "enqueue_again() enqueues a new one" in result.refused[succeeded.pk]
 
 
 def test_retry_refuses_details_of_a_cancelled_monitor() -> None:
@@ -428,7 +428,7 @@ def test_unknown_task_is_controlled_when_it_may_be() -> None:
     assert control.pause(task="elsewhere", allow_unknown=True).changed
     assert control.tune(task="elsewhere", num_slots=3).changed
     assert control.tune(task="other", num_slots=3, allow_unknown=True).changed
-    with pytest.raises(InvalidOption, match="no task or method is named 'typo'"):
+    with pytest.raises(InvalidOption, match="no task, method or finished job is named 'typo'"):
         control.resume(task="typo")
 
 
@@ -460,6 +460,11 @@ def test_users_are_found_and_made_by_key() -> None:
     assert Session.objects.user_limits().count() == 3
     with pytest.raises(ValidationError):
         control.limit_user("acme", 7, -1)
+    for number in (True, False):
+        with pytest.raises(ValidationError, match="Enter a number"):
+            control.limit_user("acme", 7, number)
+        with pytest.raises(ValidationError, match="Enter a number"):
+            control.tune(row, num_slots=number)
 
 
 def test_monitor_is_paused_tuned_cancelled_and_retried() -> None:

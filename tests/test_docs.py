@@ -31,6 +31,7 @@ from django_tenantqueue import (
     tasks,
     testing,
 )
+from django_tenantqueue.calls.foreign import NotHere
 from django_tenantqueue.calls.options import NAMES, OF_TASKS
 from django_tenantqueue.calls.task_hooks import HOOKS
 from django_tenantqueue.conf import read_settings
@@ -165,7 +166,11 @@ def assert_named(page: str, names: Any) -> None:
 
 def public(owner: Any) -> list[str]:
     """Return the names that a class itself defines and users may call."""
-    return [name for name in vars(owner) if not name.startswith("_")]
+    return [
+        name
+        for name, found in vars(owner).items()
+        if not name.startswith("_") and not isinstance(found, NotHere)
+    ]
 
 
 def functions_of(module: ModuleType) -> list[str]:

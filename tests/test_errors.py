@@ -73,7 +73,7 @@ def test_messages_name_what_is_wrong() -> None:
     }
 
     # the first are said of a row that is named before, the others of the call itself
-    begin = ("it ", "its ", "schedules by", "a group", "cron ")
+    begin = ("it ", "its ", "solar schedules", "a group", "cron ")
     assert [text for text in vague if not text.startswith(begin)] == []
 
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import logging
+import re
+from typing import Any
+
 import pytest
 from django.core.exceptions import FieldError
 from django.core.management import CommandError, call_command
+from django.db.models import Q
 
-from django_tenantqueue import Job, State
-from django_tenantqueue.exceptions import InvalidOption
-from tests.testapp.tasks import add
+from django_tenantqueue import ConcurrentJobMonitor, Job, State, control, signals
+from django_tenantqueue.contrib.schedules.models import Schedule
+from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, UnknownQueue, WaitTimeout
+from django_tenantqueue.models import TenantQueue
+from django_tenantqueue.testing import run_pending
+from tests.factories import make_queue
+from tests.testapp.tasks import add, noop
 
 NEEDS = "schedules"
 
@@ -45,9 +54,14 @@ def test_states_are_found_as_members_texts_and_attributes_of_the_model() -> None
     ("line", "said"),
     [
         ("from django_tenantqueue.testing import drain_queue", r"use run_pending\(\)"),
-        ("from django_tenantqueue.signals import job_failed", "with state 'error'"),
+        (
+            "from django_tenantqueue.signals import job_failed",
+            r"with state 'error' .*takes \(sender, task, job_id, state, error, \*\*kwargs\)",
+        ),
         ("from django_tenantqueue.contrib.schedules import periodic", "the option schedule="),
-        ("from django_tenantqueue import periodic", "as in @task"),
+        ("from django_tenantqueue.contrib.schedules import periodic", "made when a worker starts"),
+        ("from django_tenantqueue import periodic", "as in @task.*tenantqueue schedules sync"),
+        ("from django_tenantqueue import chain", r"Job\.objects\.get\(previous_id=job\.pk\)"),
     ],
 )
 def test_import_of_a_guessed_name_names_ours(line: str, said: str) -> None:
@@ -77,3 +91,180 @@ def test_hint_is_the_only_one() -> None:
 def test_verb_for_numbers_names_the_command_for_many() -> None:
     with pytest.raises(CommandError, match=r"not the number of .* use tenantqueue bulk"):
         call_command("tenantqueue", "retry", "--tenant", "acme")
+
+
+# receivers of signals
+
+
+def test_receiver_that_would_fail_at_each_job_is_rejected() -> None:
+    def on_end(sender: Any, job: Any, state: str, **kwargs: Any) -> None: ...
+
+    def without_others(sender: Any, job_id: int) -> None: ...
+
+    sent = r"job_finished sends these: \(sender, task, job_id, state, error, \*\*kwargs\)"
+    with pytest.raises(InvalidOption, match=f"on_end: missing .*'job'. {sent}") as caught:
+        signals.job_finished.connect(on_end)
+    assert (caught.value.option, caught.value.value) == ("receiver", on_end)
+    with pytest.raises(InvalidOption, match=f"without_others: got an unexpected .*{sent}"):
+        signals.job_finished.connect(without_others)
+    with pytest.raises(InvalidOption, match="7 is not a callable object"):
+        signals.job_finished.connect(7)
+
+
+@pytest.mark.django_db
+def test_error_of_a_receiver_is_logged_with_its_job(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(**_: Any) -> None:
+        raise ValueError("no such account")
+
+    signals.job_finished.connect(broken)
+    try:
+        job = noop.delay()
+        with caplog.at_level(logging.ERROR, logger="django_tenantqueue"):
+            run_pending()
+    finally:
+        signals.job_finished.disconnect(broken)
+
+    assert job.refresh().state == "success"
+    (record,) = [one for one in caplog.records if one.name == "django_tenantqueue"]
+    assert re.search(rf"broken of job_finished failed for job {job.pk} \(", record.getMessage())
+    assert (record.job, record.tenant) == (job.pk, "")  # type: ignore[attr-defined]
+    assert "no such account" in caplog.text
+
+
+# states
+
+
+@pytest.mark.parametrize("name", ["status", "get_status"])
+def test_hint_of_the_state_lists_its_words(name: str) -> None:
+    with pytest.raises(AttributeError, match=r"state, which is a State: 'success', 'error', 'canc"):
+        getattr(Job(), name)
+
+
+def test_status_of_the_class_is_state() -> None:
+    with pytest.raises(AttributeError, match=r"Job has no 'Status': use Job\.State") as caught:
+        _ = Job.Status  # type: ignore[attr-defined]
+    assert caught.value.obj is None
+    with pytest.raises(AttributeError, match=r"use Job\.State"):
+        _ = Job().Status  # type: ignore[attr-defined]
+
+
+# values and columns of queries
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"unique_key": "shop-1"}, "'acme/shop-1', or '/shop-1' without a tenant"),
+        ({"args": [7]}, "use args={'args': [7]}"),
+        ({"queue": "mail"}, "use queue__name='mail'"),
+        ({"state__iexact": "Failed"}, "there is no such state, use 'error'"),
+    ],
+)
+def test_value_that_no_row_has_is_not_looked_for(value: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidOption, match=re.escape(said)):
+        Job.objects.filter(**value)
+    with pytest.raises(InvalidOption, match=re.escape(said)):
+        Job.objects.exclude(Q(pk=1) | Q(**value))
+
+
+@pytest.mark.django_db
+def test_values_that_rows_have_are_found() -> None:
+    job = add.using(tenant="acme", queue="mail").delay(1, 2)
+
+    assert Job.objects.get(args={"args": [1, 2]}, queue=job.queue, unique_key=None).pk == job.pk
+    assert Job.objects.filter(queue=str(job.queue_id), state__iexact="Ready").exists()
+    assert not Job.objects.filter(unique_key="acme/x").exists()
+
+
+def test_column_of_another_system_names_ours_in_every_part_of_a_query() -> None:
+    jobs = Job.objects.all()
+    for look in (
+        lambda: jobs.filter(Q(status="x")),
+        lambda: jobs.order_by("-status"),
+        lambda: jobs.values("status"),
+        lambda: jobs.values_list("status"),
+        lambda: jobs.order_by("id").values("status").distinct(),
+    ):
+        with pytest.raises(FieldError, match="Instead of 'status' use state"):
+            str(look().query)
+    with pytest.raises(FieldError, match="Choices are"):
+        jobs.order_by("colour")
+
+
+def test_columns_of_queues_and_schedules_name_ours() -> None:
+    with pytest.raises(FieldError, match="Instead of 'queue' use name"):
+        TenantQueue.objects.filter(queue="mail")
+    with pytest.raises(FieldError, match="Instead of 'task_name' use task"):
+        Schedule.objects.get(task_name="x")
+    with pytest.raises(AttributeError, match="TenantQueue has no 'slots': use num_slots"):
+        _ = TenantQueue().slots  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="Schedule has no 'next_run_at': use next_at"):
+        _ = Schedule().next_run_at  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="Schedule has no 'cron': use expression"):
+        Schedule.objects.create(name="x", cron="0 3 * * *")
+
+
+# options
+
+
+def test_option_of_uniqueness_names_the_key() -> None:
+    for options in ({"unique_key": "shop-1"}, {"unique": "shop-1"}):
+        with pytest.raises(InvalidOption, match=r"Unique\('until_executed', key='shop-1'\)"):
+            noop.using(**options)  # type: ignore[arg-type]
+
+
+def test_monitor_of_another_system_is_started_by_ours() -> None:
+    start = r"A monitor is made with its details, by ConcurrentJobMonitor\.objects\.start\("
+    with pytest.raises(TypeError, match=start):
+        ConcurrentJobMonitor(name="x", limit=5, callback=noop.call())
+    with pytest.raises(TypeError, match=start):
+        ConcurrentJobMonitor.objects.create(name="x", limit=5)
+    with pytest.raises(InvalidOption, match="'callback': use on_end="):
+        ConcurrentJobMonitor.objects.start("x", [], parallel=1, callback=1)  # type: ignore[arg-type]
+    with pytest.raises(InvalidOption, match="'limit': use parallel="):
+        ConcurrentJobMonitor.objects.start("x", [], parallel=1, limit=5)  # type: ignore[arg-type]
+    with pytest.raises(InvalidOption, match="'callback': use on_end="):
+        noop.using(callback=1)  # type: ignore[call-arg]
+    with pytest.raises(InvalidOption, match=r"'monitor': use .*start\(.*monitor\.add\("):
+        noop.using(monitor=1)  # type: ignore[call-arg]
+    with pytest.raises(AttributeError, match=r"use monitor\.details\(\)"):
+        _ = ConcurrentJobMonitor().jobs  # type: ignore[attr-defined]
+
+
+@pytest.mark.django_db
+def test_queue_that_does_not_exist_is_made_by_the_call_that_is_named() -> None:
+    with pytest.raises(UnknownQueue, match=r"make_queue\('acme', 'mail'\) makes one"):
+        control.pause(queue="mail", tenant="acme")
+    with pytest.raises(InvalidOption, match="'slots' cannot be tuned: use num_slots"):
+        control.tune(make_queue("acme", "mail"), slots=3)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_wait_in_a_test_names_what_runs_jobs_there() -> None:
+    with pytest.raises(WaitTimeout, match=r"in a test use run_pending\(\) or eager\(\)"):
+        noop.delay().wait(0.01)
+
+
+# the shell
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (["list"], "no subcommand lists jobs"),
+        (["status", "--json"], "Use --format json"),
+        (["status", "--tenant", "acme"], "bulk ACTION --dry-run --tenant"),
+        (["bulk", "retry", "--failed"], "Use --state error"),
+    ],
+)
+def test_command_of_another_system_names_ours(line: list[str], said: str) -> None:
+    with pytest.raises(CommandError, match=said):
+        call_command("tenantqueue", *line)
+
+
+@pytest.mark.django_db
+def test_state_of_another_system_is_no_filter() -> None:
+    with pytest.raises(CommandError, match=r"Unknown state 'failed': use 'error'\. Known"):
+        call_command("tenantqueue", "bulk", "retry", "--state", "failed")
+    with pytest.raises(InvalidArgument, match=r"Unknown state 'failed': use 'error'\. Known"):
+        control.bulk("retry", {"state": "failed"})

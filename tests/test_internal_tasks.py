@@ -326,4 +326,4 @@ def test_own_tasks_are_known_where_jobs_are_filtered_routed_and_paused(
         assert name in suggested
         assert is_known("default", name)
     assert "was added successfully" in text_of(routed)
-    assert "No task or method is named" not in text_of(routed)
+    assert "No task, method or finished job is named" not in text_of(routed)

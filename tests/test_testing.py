@@ -248,7 +248,7 @@ class InsideATestCase(TestCase):
         sample_tasks.enqueues_itself.delay()
 
         with pytest.raises(RuntimeError, match="has run 20 jobs and there are still more"):
-            run_pending(most=20)
+            run_pending(limit=20)
 
     def test_name_is_told_when_a_task_is_unknown(self):
         job = noop.delay()

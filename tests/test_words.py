@@ -283,7 +283,7 @@ def test_function_of_a_worker_is_answered_with_the_hook():
 
 
 def test_options_of_a_group_are_no_arguments_of_delay():
-    with pytest.raises(InvalidOption, match=r"parallel=…: options of a group stand before delay"):
+    with pytest.raises(InvalidOption, match=r"parallel=…: options of a group come before delay"):
         group([noop.call()]).delay(parallel=5)
 
 

@@ -27,11 +27,12 @@ from ..models import Job
 from ..queries.lists import NEWEST
 from ..status.changes import changes_of
 from ..status.display_limits import PAGE
-from ..status.stored_rows import stored_columns
+from ..status.stored_rows import Column, stored_columns
 from .acting import acting
 from .change_text import described, only_of
 from .export import Table, download, read_pages
 from .formats import read_number
+from .tenant_input import has_every_tenant, with_choice
 from .visible import is_limited, is_of_fleet, only_visible, tenant_of, visible_tenants
 
 _M = TypeVar("_M", bound=Model)
@@ -63,9 +64,9 @@ class LoadedChangeList(ChangeList):
     """A page of a list, with what its admin counts for the rows of the page."""
 
     def get_filters(self, request: HttpRequest) -> Any:
-        """Return the filters; refuse lookups that none of them asks for.
+        """Return the filters; reject other lookups.
 
-        A lookup of a column that the page hides or masks would tell its value.
+        A lookup of a hidden or masked column would reveal its value.
         """
         found = super().get_filters(request)
         if others := found[2]:
@@ -169,7 +170,11 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     def export_table(self, changelist: ChangeList) -> Table:
         stored = stored_columns(self.model)
         columns = [column for column in stored if column.name not in self.not_exported]
-        return Table(self.export_name, columns, read_pages(changelist.queryset, columns))
+        rows = changelist.queryset
+        if has_every_tenant(self.model):  # CSV has one empty cell for none and for every one
+            columns.append(Column("tenant_choice", "tenant_choice"))
+            rows = with_choice(rows)
+        return Table(self.export_name, columns, read_pages(rows, columns))
 
     def page(
         self, request: HttpRequest, template: str, title: str, **context: Any
@@ -250,7 +255,6 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     def change_view(
         self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show a row, save it, or do what a button of its page asks for."""
         action = next((self.buttons[name] for name in self.buttons if name in request.POST), None)
         row = self.get_object(request, unquote(object_id)) if action else None
         if action is None or row is None:
@@ -281,7 +285,6 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the changes of a row, whoever made them and from wherever."""
         row = self.get_object(request, unquote(object_id))
         if row is None:
             return self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined, no-any-return]

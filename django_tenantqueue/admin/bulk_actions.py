@@ -34,7 +34,9 @@ from ..status.job_filters import (
 from .base import PAGE_PARAMETERS, TenantQueueModelAdmin
 from .confirmation import ask, is_answered
 from .job_forms import MoveAllForm, PriorityForm
+from .job_list_filters import given_filters
 from .links import job_url
+from .tenant_input import tenant_text
 from .visible import visible_tenants
 
 COUNTED_PAGES = TOTAL_COUNTED_TO * 3 // 2 // COUNT_PAGE
@@ -61,22 +63,22 @@ QUESTIONS: dict[str, Question] = {
     ),
     "cancel": Question(
         _("Cancel all jobs that match?"),
-        _("Jobs that wait end now and never start. Running jobs are asked to stop."),
+        _("Waiting jobs end now and never start. Running jobs are asked to stop."),
         _("Yes, cancel all that match"),
     ),
     "run_now": Question(
         _("Run all jobs that match now?"),
-        _("Jobs that wait for their time become ready. Other jobs are left as they are."),
+        _("Scheduled jobs become ready. Other jobs are skipped."),
         _("Yes, run all that match now"),
     ),
     "change_priority": Question(
         _("Change the priority of all jobs that match?"),
-        _("Jobs that wait get the new priority. A lower number runs first."),
+        _("Waiting jobs get the new priority. A lower number runs first."),
         _("Yes, change all that match"),
     ),
     "move": Question(
         _("Move all jobs that match?"),
-        _("Jobs that wait move to the queue. It must exist and take jobs."),
+        _("Waiting jobs move to this queue. It must exist and accept jobs."),
         _("Yes, move all that match"),
     ),
     "delete": Question(
@@ -103,12 +105,13 @@ def act_on_all(
         asked = read_filters(using, filters, tenants=visible_tenants(request))
         if asked.problem:
             raise InvalidArgument(asked.problem)
+        tenant = bulk.tenant_of_bulk(filters, visible_tenants(request))
     except InvalidArgument as error:
         model_admin.message_user(request, str(error), messages.ERROR)
         return None
     narrowed = asked.narrowed(find_action(action).states)
     if narrowed.filter.states == frozenset():
-        text = gettext("No job in this state can be changed like that.")
+        text = gettext("This action does not apply to jobs in this state.")
         model_admin.message_user(request, text, messages.WARNING)
         return None
     form = _form(using, action, filters, request)
@@ -118,11 +121,10 @@ def act_on_all(
     with read_in_order(using):  # one transaction for all pages
         count = count_matching(using, narrowed, most=TOTAL_COUNTED_TO, pages=COUNTED_PAGES)
     if not count.jobs and count.is_exact:
-        text = gettext("No job that matches can be changed like that.")
+        text = gettext("This action does not apply to any matching job.")
         model_admin.message_user(request, text, messages.WARNING)
         return None
     question = QUESTIONS[action]
-    tenant = bulk.tenant_of_bulk(filters, visible_tenants(request))
     return ask(
         model_admin,
         request,
@@ -137,8 +139,8 @@ def act_on_all(
 
 
 def _given(request: HttpRequest) -> dict[str, str]:
-    given = {name: str(request.GET[name]).strip() for name in request.GET}
-    return {name: text for name, text in given.items() if text and name not in PAGE_PARAMETERS}
+    names = [name for name in request.GET if name not in PAGE_PARAMETERS]
+    return given_filters({name: request.GET[name] for name in names})
 
 
 def _form(using: str, action: str, filters: Mapping[str, str], request: HttpRequest) -> Form | None:
@@ -165,7 +167,10 @@ def _started(
     if job.final:  # TENANTQUEUE["EAGER"]
         model_admin.message_user(request, gettext("Done."), messages.SUCCESS)
         return None
-    text = gettext("This job does it. Its page shows how far it is. To stop it, cancel it.")
+    text = gettext(
+        "This job performs the action. Its page shows the progress. To stop the action, cancel "
+        "the job."
+    )
     model_admin.message_user(request, text, messages.SUCCESS)
     return HttpResponseRedirect(job_url(job.pk, model_admin.admin_site))
 
@@ -185,11 +190,14 @@ def count_text(count: Count) -> str:
 
 def filter_texts(filters: Mapping[str, str]) -> list[str]:
     """Return the filters in force as people read them."""
-    states = dict(STATE_LABELS)
+    texts = dict(filters)
+    if "state" in texts:
+        texts["state"] = str(dict(STATE_LABELS).get(texts["state"], texts["state"]))
+    if "tenant" in texts:
+        texts["tenant"] = tenant_text(texts["tenant"])
     return [
-        gettext("%(filter)s: %(value)s")
-        % {"filter": LABELS[name], "value": states.get(value, value) if name == "state" else value}
-        for name, value in filters.items()
+        gettext("%(filter)s: %(value)s") % {"filter": LABELS[name], "value": text}
+        for name, text in texts.items()
     ]
 
 
@@ -200,7 +208,7 @@ def queue_note(using: str, tenant: str = "") -> str:
     if queue is None:
         queue = TenantQueue(tenant=tenant, name=name)
     elif queue.paused or queue.num_slots == 0:
-        text = gettext("Queue “%s”, in which this runs, is paused or has no slots.")
+        text = gettext("The action waits: its queue “%s” is paused or has no slots.")
         return text % name
     causes = worker_causes(using, Job(is_async=False), queue, timezone.now(), ready=False)
     return " ".join(f"{cause.sentence} {cause.remedy}" for cause in causes)

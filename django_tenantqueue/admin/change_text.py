@@ -33,8 +33,11 @@ COUNTS: dict[str, Any] = {
     "cause": _("cause"),
     "arguments": _("changed arguments"),
     "priority_scope": "PRIORITY_SCOPE",
-    "down_to": _("done down to job"),
-    **{reason: format_lazy(_("left, since {why}:"), why=why) for reason, why in REASONS.items()},
+    "down_to": _("processed down to job"),
+    **{
+        reason: format_lazy(_("skipped, because {why}:"), why=why)
+        for reason, why in REASONS.items()
+    },
 }
 """What entries call values that are no columns of the object."""
 

@@ -19,7 +19,7 @@ from ..status.display_limits import READ
 from ..text import is_storable
 from .base import EmptyList, LoadedChangeList, TenantQueueModelAdmin
 from .change_text import ids_text, target, values_text
-from .filters import ExactFilter, TenantFilter
+from .filters import TENANT_FILTERS, ExactFilter
 from .formats import NOTHING, exact_text, moment, read_number
 from .visible import is_limited
 
@@ -106,15 +106,15 @@ class ChangeAdmin(TenantQueueModelAdmin[Change]):
     change_list_template = "admin/tenantqueue/change/change_list.html"
     empty_list = EmptyList(
         _("Nothing has been changed yet."),
-        _("What operators and code change appears here, with who did it."),
+        _("Changes by operators and by code appear here."),
     )
     list_display = ("when", "who", "source", "action", "what", "values")
     list_display_links = ("when",)
-    list_filter = (KindFilter, "action", "source", ActorFilter, TenantFilter)
+    list_filter = (KindFilter, "action", "source", ActorFilter, *TENANT_FILTERS)
     list_per_page = 100
     sortable_by = ()
     search_fields = ("object_label",)
-    search_help_text = _("The whole name of an object, as the list shows it.")
+    search_help_text = _("The full name of an object, as shown in the list.")
     fields = ("exactly", "who", "source", "action", "what", "numbers", "tenant", "values")
     readonly_fields = fields
 
@@ -129,7 +129,6 @@ class ChangeAdmin(TenantQueueModelAdmin[Change]):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Change], search_term: str
     ) -> tuple[QuerySet[Change], bool]:
-        """Return the changes of objects with that name."""
         term = search_term.strip()
         if not is_storable(term):
             return queryset.none(), False

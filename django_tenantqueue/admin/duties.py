@@ -1,4 +1,4 @@
-"""Maintenance duties: what was done last, when, and by whom."""
+"""Maintenance tasks: what was done last, when, and by whom."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DutyAdmin(TenantQueueModelAdmin[Duty]):
     export_name = "duties"
     empty_list = EmptyList(
         _("No maintenance has been done yet."),
-        _("A worker does it. Start one with"),
+        _("Workers perform it. Start one with"),
         "python manage.py runworker",
     )
     list_display = ("name", "status", "ran", "took", "times", "worker", "did", "failure")
@@ -29,7 +29,7 @@ class DutyAdmin(TenantQueueModelAdmin[Duty]):
 
     @admin.display(description=_("state"), ordering="error")
     def status(self, duty: Duty) -> SafeString:
-        return badge("error", gettext("failed")) if duty.error else badge("held", gettext("well"))
+        return badge("error", gettext("failed")) if duty.error else badge("held", gettext("OK"))
 
     @admin.display(description=_("last run"), ordering="-ran_at")
     def ran(self, duty: Duty) -> SafeString | str:

@@ -1,4 +1,4 @@
-"""Failed runs by task and class of error, and what is done with all jobs of one group."""
+"""Failed runs by task and exception class, and the actions on all jobs of one group."""
 
 from __future__ import annotations
 
@@ -290,15 +290,17 @@ def _question(group: Group, asked: Filter, found: FoundJobs, *, is_retry: bool) 
     else:
         text = gettext(
             "These jobs wait for another attempt after %(error)s. They end now and do not start "
-            "again. A job that starts meanwhile is left as it is."
+            "again. A job that starts in the meantime is skipped."
         )
     told = text % what
     if where := " / ".join(filter(None, (asked.tenant, asked.queue))):
         told += " " + gettext("Jobs of other queues than %s are left as they are.") % where
     if found.more and len(found.ids) == MOST:
         told += " " + gettext(
-            "The group has more than these %s jobs, the newest. Repeat the action for the others."
+            "These are the newest %s jobs of the group. Repeat the action for the others."
         ) % localize(MOST)
     elif found.more:
-        told += " " + gettext("The newest %s jobs of the group were looked at.") % localize(WALKED)
+        told += " " + gettext("Only the newest %s jobs of the group were searched.") % localize(
+            WALKED
+        )
     return told

@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from ..text import is_storable
+from .tenant_input import CHOICES, EVERY, NONE, has_every_tenant
 
 
 class TextFilter(admin.SimpleListFilter):
@@ -32,7 +33,6 @@ class TextFilter(admin.SimpleListFilter):
         return True
 
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
-        """Yield what the template needs, as one choice."""
         yield {
             "parameter": self.parameter_name,
             "value": self.value(),
@@ -118,3 +118,29 @@ class TenantFilter(ExactFilter):
 
     title = _("tenant")
     parameter_name = column = "tenant"
+
+
+class TenantChoiceFilter(admin.SimpleListFilter):
+    """Rows of no tenant, or of every one where a row may be: a name finds neither."""
+
+    title = _("which tenants")
+    parameter_name = "tenant_choice"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        offered = (NONE, EVERY) if has_every_tenant(model_admin.model) else (NONE,)
+        return [choice for choice in CHOICES if choice[0] in offered]
+
+    def has_output(self) -> bool:
+        return True
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        match self.value():
+            case "none":
+                return queryset.filter(tenant="")
+            case "every":
+                return queryset.filter(tenant=None)
+        return queryset
+
+
+TENANT_FILTERS = (TenantFilter, TenantChoiceFilter)
+"""The filters of lists of rows with a tenant."""

@@ -1,4 +1,4 @@
-"""The first page of the app in the admin: problems, fleet, queues and tasks."""
+"""The dashboard: problems, fleet, queues and tasks."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ LISTS: dict[str, type[Model]] = {
     "duties": Duty,
     "changes": Change,
 }
-"""Where a problem of the core is mended -> the model of the list."""
+"""Condition.where of the core → the model of the list."""
 
 
 class QueueForm(SingleTuneForm):
@@ -158,10 +158,10 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
             sparkline(overview.ended, gettext("Jobs ended over time")),
         ),
         Tile(
-            gettext("Wait, 95 of 100 jobs"),
+            gettext("Wait, p95"),
             waits[1],
-            gettext("half: %(half)s, 99 of 100: %(most)s") % {"half": waits[0], "most": waits[2]},
-            sparkline(overview.waits, gettext("Wait of 95 of 100 jobs over time")),
+            gettext("median: %(half)s, p99: %(most)s") % {"half": waits[0], "most": waits[2]},
+            sparkline(overview.waits, gettext("Wait (p95) over time")),
         ),
         Tile(
             gettext("Failed runs"),
@@ -180,7 +180,7 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
         Tile(
             gettext("Ready jobs"),
             counted(report.counts.ready, report.counted_to),
-            gettext("%(short)s lack a worker, %(blocked)s wait for a slot or a pause")
+            gettext("%(short)s lack a worker, %(blocked)s in full or paused queues")
             % {
                 "short": counted(need.startable, COUNTED_TO),
                 "blocked": counted(blocked, report.counted_to),
@@ -277,7 +277,7 @@ def overview_view(request: HttpRequest, model_admin: admin.ModelAdmin[TenantQueu
 
 
 def _tune(request: HttpRequest, model_admin: admin.ModelAdmin[TenantQueue]) -> HttpResponse:
-    """Write the columns that the user changed, unless another one has changed them meanwhile."""
+    """Write the changed columns, unless another user has changed them in the meantime."""
     url = reverse("admin:app_list", args=["tenantqueue"])
     back = HttpResponseRedirect(f"{url}?hours={read_hours(request)}")
     if not model_admin.has_change_permission(request):

@@ -86,12 +86,11 @@ class JobActions(TenantQueueModelAdmin[Job]):
             self.message_user(request, text % stopped, messages.WARNING)
 
     def _cancel(self, request: HttpRequest, jobs: Sequence[Job]) -> HttpResponse | None:
-        """Return the page that asks; None once the jobs are cancelled."""
         text = ngettext(
-            "A job that waits ends now and never starts. A running job is asked to stop. A job "
-            "that has ended is left as it is.",
-            "Jobs that wait end now and never start. Running jobs are asked to stop. Jobs that "
-            "have ended are left as they are.",
+            "A waiting job ends now and never starts. A running job is asked to stop. A finished "
+            "job is skipped.",
+            "Waiting jobs end now and never start. Running jobs are asked to stop. Finished jobs "
+            "are skipped.",
             len(jobs),
         )
         if page := confirm(self, request, jobs, gettext("Cancel"), text):
@@ -143,8 +142,8 @@ class JobActions(TenantQueueModelAdmin[Job]):
             if moved < len(jobs):
                 left = len(jobs) - moved
                 text = ngettext(
-                    "%d left as it is: it does not wait any more, or stays with its tenant.",
-                    "%d left as they are: they do not wait any more, or stay with their tenant.",
+                    "%d not moved: it no longer waits, or must stay in a queue of its tenant.",
+                    "%d not moved: they no longer wait, or must stay in a queue of their tenant.",
                     left,
                 )
                 self.message_user(request, text % left, messages.WARNING)

@@ -41,7 +41,7 @@ def can_be_repeated(job: Job) -> bool:
 
 
 class _Json(forms.CharField):
-    """A value as JSON text, of a list or an object."""
+    """A list or an object as JSON text."""
 
     widget = forms.Textarea
 
@@ -75,7 +75,7 @@ def _too_deep() -> ValidationError:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(gettext("%s is no number of JSON") % name)
+    raise ValueError(gettext("%s is not a JSON number") % name)
 
 
 class AgainForm(PriorityForm):
@@ -90,7 +90,9 @@ class AgainForm(PriorityForm):
         label=_("Queue"), max_length=100, help_text=_("A queue of the job's tenant.")
     )
     run_at = RunAtField(
-        label=_("Run at"), required=False, help_text=_("Not before this time. Empty: at once.")
+        label=_("Run at"),
+        required=False,
+        help_text=_("Starts at this time at the earliest. Empty: now."),
     )
     field_order = ("args", "kwargs", "queue", "priority", "run_at")
 
@@ -137,7 +139,6 @@ class AgainForm(PriorityForm):
             raise _too_deep() from error
 
     def clean(self) -> dict[str, Any]:
-        """Load the arguments, and check that the task takes them."""
         cleaned = super().clean() or {}
         if self.is_too_long:
             args, kwargs = self._stored

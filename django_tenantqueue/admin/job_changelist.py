@@ -15,8 +15,9 @@ from django.utils.functional import cached_property
 from ..batches import BATCH
 from ..calls.sources import known_names
 from ..conf import get_settings
+from ..exceptions import InvalidArgument
 from ..models import Job, TenantQueue
-from ..queries.lists import NEWEST
+from ..queries.lists import NEWEST, JobFilter
 from ..states import State
 from ..status.display_limits import LINE
 from ..status.job_filters import SEARCH, STATE_LABELS, Asked, read_filters
@@ -25,10 +26,17 @@ from ..status.masking import masked_columns
 from ..status.stored_rows import Column, Row, stored_columns
 from .export import read_ids
 from .formats import read_number
-from .job_list_filters import NAMES_MOST, Suggested, counted_states, filters_of, suggest
+from .job_list_filters import (
+    NAMES_MOST,
+    Suggested,
+    counted_states,
+    filters_of,
+    given_filters,
+    suggest,
+)
 from .visible import visible_tenants
 
-PARAMETERS = ("state", "tenant", "queue", "queue_id", "task")
+PARAMETERS = ("state", "tenant", "tenant_choice", "queue", "queue_id", "task")
 PAGE_PARAMETERS = ("before", "trail")
 
 SHOWN = (
@@ -77,12 +85,14 @@ class JobChangeList(ChangeList):
         for name in PAGE_PARAMETERS:  # another filter or search begins at the newest job
             self.params.pop(name, None)
             self.filter_params.pop(name, None)
-        asked = {name: (self._given(name) or "").strip() for name in PARAMETERS}
-        values = {name: value for name, value in asked.items() if value}
         self.tenants_seen = visible_tenants(request)
-        self.asked = read_filters(
-            get_settings().database, {**values, SEARCH: self.query}, tenants=self.tenants_seen
-        )
+        try:
+            values = given_filters({name: self._given(name) for name in PARAMETERS})
+            self.asked = read_filters(
+                get_settings().database, {**values, SEARCH: self.query}, tenants=self.tenants_seen
+            )
+        except InvalidArgument as error:
+            self.asked = Asked(JobFilter(), problem=str(error))
         self.queue = self.asked.queue
         self.has_active_filters = any(self._given(name) is not None for name in PARAMETERS)
         given = {**self.filter_params}

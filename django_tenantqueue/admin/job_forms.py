@@ -57,18 +57,19 @@ class PriorityForm(forms.Form):
 
 
 class _QueueForm(forms.Form):
-    """Another queue, one that there is: a typing error makes no queue."""
+    """An existing queue: a typo creates none."""
 
     tenant = forms.CharField(
         label=_("Tenant"),
         max_length=200,
         required=False,
+        strip=False,
         help_text=_(
-            "Empty: each job stays with its tenant. Jobs of a session, user, monitor or key do so "
-            "in any case."
+            "Empty: each job keeps its tenant. Jobs with a session, user limit, monitor or key "
+            "always keep it."
         ),
     )
-    queue = forms.CharField(label=_("Queue"), max_length=100)
+    queue = forms.CharField(label=_("Queue"), max_length=100, strip=False)
 
     def __init__(
         self, using: str, data: Any = None, *, visible: Collection[str] | None = None
@@ -113,7 +114,6 @@ class MoveAllForm(_QueueForm):
     """Another queue for all jobs that match. Which tenants they have is not known before."""
 
     def clean(self) -> dict[str, Any]:
-        """Look for the queue of the tenant, or for one of the name."""
         cleaned = super().clean() or {}
         name, tenant = cleaned.get("queue"), cleaned.get("tenant")
         if "tenant" not in cleaned:
@@ -161,11 +161,13 @@ class WaitingJobForm(ComparingForm, PriorityForm):
     run_at = RunAtField(
         label=_("Run at"),
         required=False,
-        help_text=_("Not before this time. A time that has passed makes the job ready."),
+        help_text=_("Starts at this time at the earliest. A time in the past makes the job ready."),
     )
 
     queue = forms.CharField(
-        label=_("Queue"), max_length=100, help_text=_("Another queue of its tenant moves it.")
+        label=_("Queue"),
+        max_length=100,
+        help_text=_("Choose another queue of its tenant to move the job."),
     )
 
     def __init__(self, job: Job, queue: TenantQueue | None, data: Any = None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from ..exceptions import InvalidArgument
 from ..gate_keys import ORDER
 from ..models import TenantQueue
 from ..queries.fleet import count_jobs
@@ -22,8 +24,9 @@ from ..status.display_limits import COUNTED_TO, VISITED
 from ..status.job_filters import STATE_LABELS
 from ..status.queue_loads import loads
 from ..text import is_storable
-from .filters import TextFilter
+from .filters import TenantChoiceFilter, TextFilter
 from .formats import counted
+from .tenant_input import CHOICES, NONE
 
 NAMES_LIST = "tq-task-names"
 """Id of the <datalist> of task names."""
@@ -79,6 +82,17 @@ class JobTenantFilter(TextFilter):
     suggestions = TENANTS_LIST
 
 
+class JobTenantChoiceFilter(TenantChoiceFilter):
+    """Jobs of no tenant."""
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [choice for choice in CHOICES if choice[0] == NONE]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Return all jobs: the list finds its page by ids."""
+        return queryset
+
+
 class JobQueueFilter(TextFilter):
     """Jobs of the queues of one name."""
 
@@ -97,8 +111,24 @@ class TaskNameFilter(TextFilter):
 
 def filters_of(*, is_queue_chosen: bool) -> list[type[admin.SimpleListFilter]]:
     """Return the filters of the list: a queue that a link chose takes the place of its names."""
-    where = [TenantQueueFilter] if is_queue_chosen else [JobTenantFilter, JobQueueFilter]
+    if is_queue_chosen:
+        return [StateFilter, TenantQueueFilter, TaskNameFilter]
+    where = (JobTenantFilter, JobTenantChoiceFilter, JobQueueFilter)
     return [StateFilter, *where, TaskNameFilter]
+
+
+def given_filters(address: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the filters of an address select, as read_filters() takes it.
+
+    Raises InvalidArgument for a choice of tenants that there is not, or that excludes the name.
+    """
+    given = {name: text for name in address if (text := str(address[name] or "").strip())}
+    choice = given.pop(str(JobTenantChoiceFilter.parameter_name), "")
+    if choice not in ("", NONE):
+        raise InvalidArgument(gettext("Choose one tenant or no tenant."))
+    if choice and "tenant" in given:
+        raise InvalidArgument(gettext("Remove the name, or choose one tenant."))
+    return {**given, "tenant": ""} if choice else given
 
 
 @dataclass(frozen=True, slots=True)

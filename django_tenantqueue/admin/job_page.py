@@ -50,7 +50,9 @@ class Button:
 _RETRY = Button("_retry", _("Retry"), _("Make it ready again, with fresh attempts"))
 _RUN_NOW = Button("_run_now", _("Run now"), _("Make it ready without waiting for its time"))
 _CANCEL = Button("_cancel", _("Cancel"), _("End it; it never starts"))
-_STOP = Button("_cancel", _("Ask to stop"), _("The task stops where it looks, or is interrupted"))
+_STOP = Button(
+    "_cancel", _("Ask to stop"), _("The task stops at its next check, or is interrupted")
+)
 
 ACTIONS_OF: dict[State, tuple[Button, ...]] = {
     State.SCHEDULED: (_RUN_NOW, _CANCEL),
@@ -82,7 +84,7 @@ class Failure:
 
     @property
     def is_longer(self) -> bool:
-        """Whether the message goes on."""
+        """Whether the message is longer."""
         return self.short != self.message.strip()
 
     @property
@@ -92,7 +94,7 @@ class Failure:
 
     @property
     def key(self) -> str:
-        """What tells the error from the others of the job while the page refreshes itself."""
+        """Identifies the error among those of the job while the page refreshes itself."""
         return f"{self.attempt} {self.stored_at}"
 
 
@@ -213,7 +215,7 @@ def _names(stored: dict[str, Any]) -> Sequence[str]:
 
 
 def _stored_follow_ups(follow_ups: Any) -> list[dict[str, Any]]:
-    """Return what is stored of follow-ups; what raw SQL has put there is left out."""
+    """Return the stored follow-ups, without values that only raw SQL could have written."""
     found = follow_ups if isinstance(follow_ups, list) else []
     return [stored for stored in found if isinstance(stored, dict) and "on" in stored]
 
@@ -242,7 +244,7 @@ def _facts(
         (_("exclusive key"), shown["exclusive_key"]),
         (_("unique key"), shown["unique_key"]),
         (_("uniqueness"), job.unique_mode),
-        (_("result kept in"), None if job.result_ref == RESULT_REMOVED else job.result_ref),
+        (_("result location"), None if job.result_ref == RESULT_REMOVED else job.result_ref),
     ]
     found += gathered(Feature.job_facts, request, job, using=using)
     context = _pairs(shown["context"])

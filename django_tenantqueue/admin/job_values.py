@@ -79,7 +79,7 @@ def _bounded(pairs: Sequence[tuple[str, str]]) -> Shown:
         left -= len(text)
         if left <= 0:
             break
-    cut = gettext("Cut off here: %(shown)s of %(all)s characters are shown.") % {
+    cut = gettext("%(shown)s of %(all)s characters are shown.") % {
         "shown": localize(TEXT),
         "all": localize(whole),
     }

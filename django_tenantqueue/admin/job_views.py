@@ -108,7 +108,7 @@ class JobPages(JobActions):
         )
 
     def _enqueue_again(self, request: HttpRequest, job: Job, form: AgainForm) -> Job | None:
-        """Enqueue what a valid form says; None: it was rejected, as the form says now."""
+        """Enqueue the job of a valid form; None: it was rejected, and the form has the error."""
         asked = form.cleaned_data
         args, kwargs = form.call
         try:

@@ -87,8 +87,8 @@ class JobAdmin(JobPages):
     sortable_by = ()
     search_fields = ("id",)
     search_help_text = _(
-        "A job's number, as in 1753 or #1753, the whole name of a task, an object, as in "
-        "shop.order:17, or a part of a task's name, a label or an argument."
+        "A job number (1753 or #1753), the full name of a task, an object (shop.order:17), or "
+        "part of a task name, a label or an argument."
     )
 
     def get_urls(self) -> list[URLPattern]:
@@ -167,7 +167,6 @@ class JobAdmin(JobPages):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Show one job, or do what a button of its page asks for."""
         job = self.get_object(request, unquote(object_id))
         if not self.has_view_or_change_permission(request, job):
             raise PermissionDenied
@@ -223,6 +222,6 @@ class JobAdmin(JobPages):
         if changed:
             self.message_user(request, "; ".join(changed), messages.SUCCESS)
         if len(changed) < len(texts):
-            text = gettext("Too late: the job does not wait any more. It was left as it is.")
+            text = gettext("Too late: the job no longer waits. It was not changed.")
             self.message_user(request, text, messages.WARNING)
         return HttpResponseRedirect(request.get_full_path())

@@ -57,7 +57,6 @@ class JobsOfObjectMixin(_Base):
 
     @property
     def media(self) -> Media:
-        """The files of the page, with the style of the jobs."""
         return super().media + Media(css={"all": ["django_tenantqueue/admin.css"]})
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:

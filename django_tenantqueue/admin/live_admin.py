@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
+from django import forms
 from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import Model, QuerySet
@@ -20,7 +21,7 @@ from .base import TenantQueueModelAdmin
 from .confirmation import confirm
 from .formats import badge, counted, number, value_text
 from .live_forms import SingleTuneForm, TuneForm, TuneFormSet, column_label
-from .tenant_input import tenant_text
+from .tenant_input import has_every_tenant, tenant_text
 
 _M = TypeVar("_M", bound=Model)
 
@@ -77,7 +78,6 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> _M | None:
-        """Return a row, and whether the user may see its jobs."""
         found = super().get_object(request, object_id, from_field)
         if found is not None:
             found.may_view_jobs = self.may_view_jobs(request)  # type: ignore[attr-defined]
@@ -97,12 +97,19 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
         shown = self._shown_instead(request, obj)
         return (*(self.fixed if obj else ()), *self.readonly_fields, *shown.values())
 
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Keep blanks around tenants, names and keys, as `.delay()` does."""
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if isinstance(field, forms.CharField) and db_field.name in self.fixed:
+            field.strip = False
+        return field
+
     def _shown_instead(self, request: HttpRequest, obj: _M | None) -> dict[Any, str]:
-        """Return what a page shows in the place of columns that cannot be edited."""
+        """Return what a page shows instead of columns that cannot be edited."""
         may_edit = self.may_edit(request, obj)
         shown = {} if may_edit else dict(self.masked)
         is_fixed = obj is not None and ("tenant" in self.fixed or not may_edit)
-        if is_fixed and any(field.name == "tenant" and field.null for field in self.opts.fields):
+        if is_fixed and has_every_tenant(self.model):
             shown["tenant"] = "tenant_shown"
         return shown
 
@@ -148,10 +155,7 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     def warn_of_unknown(self, request: HttpRequest, task: str) -> None:
         """Say so when nothing is known by the name of a task."""
         if not is_known(self.using, task):
-            text = gettext(
-                "No task or method is named “%s” here, and no ended job: see that it is spelt as "
-                "its jobs show it."
-            )
+            text = gettext("No task, method or finished job is named “%s”. Check the spelling.")
             self.message_user(request, text % task, messages.WARNING)
 
     def switch(
@@ -176,7 +180,7 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
         }
         if chosen > changed:
             already = chosen - changed
-            note += ngettext("; %d was so already", "; %d were so already", already) % already
+            note += ngettext("; %d unchanged", "; %d unchanged", already) % already
         level = messages.SUCCESS if changed else messages.WARNING
         self.message_user(request, f"{note}: {text}.", level)
 

@@ -109,7 +109,7 @@ class ComparingForm(forms.BaseForm):
         return tenant_text(value) if is_tenant else value_text(value)
 
     def _shown(self, name: str, default: Any) -> Any:
-        """Return the value the form showed; `default` when the request does not tell."""
+        """Return the value that the form showed; `default` if the request lacks it."""
         field = self.fields[name]
         raw = field.hidden_widget().value_from_datadict(
             self.data, self.files, self.add_initial_prefix(name)

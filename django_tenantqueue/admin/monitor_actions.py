@@ -27,7 +27,7 @@ from .confirmation import ask, confirm, is_answered
 RETRY = "_retry_failed"
 """The button of a monitor's page."""
 PLACE = "_place"
-"""Where a retry has arrived, in the page that lets it go on."""
+"""The position of a retry, in the page that continues it."""
 RETRY_SECONDS = CLAIM_SECONDS * 3
 """For how long one request retries: an operator waits for it."""
 
@@ -50,7 +50,7 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
     ) -> HttpResponse | None:
         """Ask, then retry the failed details of a monitor; None: back to its page.
 
-        What takes longer than RETRY_SECONDS goes on with the request that the next page makes.
+        After RETRY_SECONDS the retry continues with the request that the next page makes.
         """
         monitor = queryset.get()
         now = progress_of([monitor])[monitor.pk]
@@ -66,8 +66,8 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
             request,
             [monitor],
             title=gettext("Retrying failed details"),
-            text=gettext("%(count)s of %(all)s failed details are run again so far.") % values,
-            yes=gettext("Go on"),
+            text=gettext("%(count)s of %(all)s failed details have been retried so far.") % values,
+            yes=gettext("Continue"),
             sent=[(PLACE, _signed(retry))],
         )
         page.template_name = "admin/tenantqueue/concurrentjobmonitor/go_on.html"
@@ -96,7 +96,7 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
             found = progress_of(queryset[:PAGE]).values()
             failed = sum(now.failed for now in found)
             text = gettext(
-                "The failed details of these monitors run again, with fresh attempts: %s."
+                "The failed details of these monitors are retried with fresh attempts: %s."
             ) % (f"{failed:,}" if len(found) < PAGE else f"{failed:,}+")
             text += " " + gettext("The callback of a monitor that has ended does not run again.")
             if page := confirm(self, request, queryset, gettext("Retry failed details of"), text):
@@ -105,8 +105,8 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
             retry = self._retry(request, monitor)
             if retry is not None and not retry.is_done:
                 text = gettext(
-                    "%(monitor)s: %(count)s failed details are run again, and some are left. "
-                    "Retry them on its page."
+                    "%(monitor)s: %(count)s failed details are retried, and some are left. Retry "
+                    "them on its page."
                 ) % {"monitor": monitor, "count": f"{retry.retried:,}"}
                 self.message_user(request, text, messages.WARNING)
         return None
@@ -114,9 +114,9 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
     def _retry(
         self, request: HttpRequest, monitor: ConcurrentJobMonitor, place: str | None = None
     ) -> FailedRetry | None:
-        """Retry failed details for RETRY_SECONDS; say how many they were when all are done.
+        """Retry failed details for RETRY_SECONDS; report their number when all are done.
 
-        `place`: from where to go on. None: the monitor was cancelled, or the place is none.
+        `place`: where to continue. None: the monitor was cancelled, or the place is invalid.
         """
         try:
             retry = FailedRetry.start(self.using, monitor.pk)
@@ -131,8 +131,8 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
             retry.step()
         if retry.is_done:
             text = ngettext(
-                "%(monitor)s: %(count)s failed detail is run again.",
-                "%(monitor)s: %(count)s failed details are run again.",
+                "%(monitor)s: %(count)s failed detail is retried.",
+                "%(monitor)s: %(count)s failed details are retried.",
                 retry.retried,
             )
             level = messages.SUCCESS if retry.retried else messages.WARNING
@@ -140,13 +140,13 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
             self.message_user(request, text % values, level)
         return retry
 
-    @admin.action(permissions=["change"], description=_("Cancel, with all that has not ended…"))
+    @admin.action(permissions=["change"], description=_("Cancel selected monitors…"))
     def cancel_selected(
         self, request: HttpRequest, queryset: QuerySet[ConcurrentJobMonitor]
     ) -> HttpResponse | None:
         """Ask, then cancel monitors; maintenance cancels what is left, in steps."""
         what = gettext(
-            "Details that wait are cancelled and never start. Running details are asked to stop. "
+            "Waiting details are cancelled and never start. Running details are asked to stop. "
             "The callback does not run. A cancelled monitor cannot be resumed."
         )
         if page := confirm(self, request, queryset, gettext("Cancel"), what):
@@ -173,17 +173,16 @@ def _signed(retry: FailedRetry) -> str:
 
 
 def _go_on_at(retry: FailedRetry, place: str) -> None:
-    """Let a retry go on where another one has arrived. Raises BadSignature."""
+    """Continue a retry at the position of another one. Raises BadSignature."""
     monitor_id, ended_at, job_id, retry.change_id, retry.retried = signing.loads(place, salt=RETRY)
     if monitor_id != retry.monitor.pk:
-        raise BadSignature(gettext("The page is of another monitor."))
+        raise BadSignature(gettext("This page belongs to another monitor."))
     retry.before = (datetime.fromisoformat(ended_at), job_id)
 
 
 def _consequences(now: Progress) -> str:
     told = gettext(
-        "They go back into the line with fresh attempts, and run with “parallel” and “priority” as "
-        "they are now."
+        "They return to the line with fresh attempts and use the current “parallel” and “priority”."
     )
     if now.status == "ended":
         told += " " + gettext(
@@ -192,7 +191,7 @@ def _consequences(now: Progress) -> str:
         )
     elif now.status == "ending":
         told += " " + gettext(
-            "Its callback runs already or is about to: it does not wait for them."
+            "Its callback is running or about to start, and does not wait for them."
         )
     else:
         told += " " + gettext("Its callback waits for them.")

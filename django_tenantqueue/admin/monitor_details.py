@@ -35,7 +35,7 @@ def details_of(using: str, monitor: ConcurrentJobMonitor, part: str, count: int)
     if not jobs:
         return format_html('<p class="tq-quiet">{}</p>', gettext("none"))
     titles = (
-        *(_("job"), _("task"), _("state"), _("attempt"), _("took")),
+        *(_("job"), _("task"), _("state"), _("attempt"), _("duration")),
         _("error, or when it ended"),
     )
     rows = (

@@ -1,4 +1,4 @@
-"""The part of a monitor's page that refreshes itself: progress, bounds, errors, details."""
+"""The part of a monitor's page that refreshes itself: progress, limits, errors, details."""
 
 from __future__ import annotations
 
@@ -96,20 +96,20 @@ def _tiles(using: str, monitor: ConcurrentJobMonitor, now: Progress, at: datetim
         sums = sum_up_monitor(using, monitor.pk)
         until = (sums.last_at if sums else None) or monitor.created_at
         took = duration_text(until - monitor.created_at)
-        tiles.append(Tile(gettext("Took"), took, gettext("from its start to the last end")))
+        tiles.append(Tile(gettext("Duration"), took, gettext("from its start to the last end")))
     else:
         tiles.append(_expected(now, at))
         rate = NOTHING if now.pace is None else per_minute(now.pace.per_second)
         note = gettext("pace of the newest 300 that ended within the last hour")
-        tiles.append(Tile(gettext("Rate now"), rate, note))
+        tiles.append(Tile(gettext("Current rate"), rate, note))
     seconds = (until - monitor.created_at).total_seconds()
     rate = per_minute(ended / seconds) if ended and seconds > 0 else NOTHING
     started = gettext("started %s") % moment_text(monitor.created_at, at)
-    tiles.append(Tile(gettext("Rate over its life"), rate, started))
+    tiles.append(Tile(gettext("Mean rate"), rate, started))
     left = now.running + now.ready + now.retrying
     flight = f"{left:,} / {monitor.parallel:,}"
     if now.status not in OVER:
-        note = gettext("%(running)s run, %(line)s wait in line") % {
+        note = gettext("%(running)s running, %(line)s in line") % {
             "running": f"{now.running:,}",
             "line": f"{now.in_line:,}",
         }
@@ -131,17 +131,17 @@ def _expected(now: Progress, at: datetime) -> Tile:
             exact_text(now.ends_at),
             moment_text(now.ends_at, at),
         )
-        note = gettext("%(first)s … %(last)s: what is left, by the rate now and its spread")
+        note = gettext("%(first)s … %(last)s: remaining details at the current rate and its spread")
         first = moment_text(now.ends_at_earliest, at)
         return Tile(title, value, note % {"first": first, "last": latest})
     if now.status != "running":
-        why = gettext("not known: no detail is fed at the moment")
+        why = gettext("not known: no details are starting at the moment")
     elif not now.left:
         why = gettext("all details have ended")
     elif now.pace is None:
         why = gettext("not known before five details have ended within an hour")
     else:
-        why = gettext("not known: more than ten years by the rate now")
+        why = gettext("not known: more than ten years at the current rate")
     return Tile(title, NOTHING, why)
 
 

@@ -33,7 +33,7 @@ PARTS = {
     "ready": _("ready"),
     "retrying": _("waiting for another attempt"),
     "in_line": _("in line"),
-    "aside": _("set aside by their tasks"),
+    "aside": _("held by their tasks"),
     "failed": _("failed"),
     "cancelled": _("cancelled"),
     "done": _("done"),

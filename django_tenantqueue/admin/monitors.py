@@ -22,7 +22,7 @@ from ..operations import monitor_control
 from ..status.monitor_progress import Progress, progress_of
 from .base import EmptyList, jobs_hidden
 from .export import download
-from .filters import CancelledFilter, TenantFilter
+from .filters import TENANT_FILTERS, CancelledFilter
 from .formats import NOTHING, moment_text, read_number, state_badge
 from .links import job_link
 from .live_admin import TunedAdmin
@@ -57,12 +57,13 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
     pause = staticmethod(monitor_control.pause_monitors)
     resume = staticmethod(monitor_control.resume_monitors)
     pause_text = _(
-        "No further detail of these monitors starts until you resume them. Details that run go on."
+        "No further details of these monitors start until you resume them. Running details "
+        "continue."
     )
     list_display = ("title", "overview", "paused", "parallel", "interval_seconds", "priority")
     list_display_links = ("title",)
     list_editable = ("parallel", "interval_seconds", "priority", "paused")
-    list_filter = ("paused", CancelledFilter, TenantFilter)
+    list_filter = ("paused", CancelledFilter, *TENANT_FILTERS)
     list_per_page = 25
     search_fields = ("name",)
     search_help_text = _("A part of the name, or a monitor's number, as in #12.")
@@ -100,7 +101,7 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
         parts = super().get_fieldsets(request, obj)
         if obj is None or not _has_ended(obj):
             return parts
-        return [(_("It was fed with"), parts[0][1]), *parts[1:]]
+        return [(_("Settings"), parts[0][1]), *parts[1:]]
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: ConcurrentJobMonitor | None = None

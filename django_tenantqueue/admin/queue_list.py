@@ -94,8 +94,8 @@ class QueueChangeList(LoadedChangeList):
         if not getattr(self.request, "tenantqueue_capped", busy is not None and busy.capped):
             return ""
         return gettext(
-            "Not all queues were looked at, because too many are busy: some may be missing here, "
-            "or stand too low."
+            "Too many queues are busy to check all of them. Some may be missing here or listed "
+            "too low."
         )
 
 

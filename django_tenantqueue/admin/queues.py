@@ -72,8 +72,8 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     resume = staticmethod(control.resume)
     tells_pause = True
     pause_text = _(
-        "No job of these queues starts until you resume them. Jobs that run go on, and new jobs "
-        "are taken."
+        "No jobs of these queues start until you resume them. Running jobs continue, and new jobs "
+        "are accepted."
     )
     fixed = ("tenant", "name")
     list_display = (
@@ -103,7 +103,7 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
             {"fields": ("trouble", ("running", "waiting", "failing"), "held_by", "created_at")},
         ),
         (
-            _("Read by the next claim"),
+            _("Takes effect at the next claim"),
             {"fields": ("num_slots", "weight", ("max_per_second", "burst"), "paused")},
         ),
         (_("New jobs"), {"fields": ("max_waiting", "retired")}),
@@ -215,7 +215,7 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
         return format_html(
             '<span class="tq-number{}" title="{}">{}</span>{}',
             " tq-late" if full else "",
-            gettext("It takes no new jobs: max waiting is reached") if full else "",
+            gettext("It rejects new jobs: max waiting is reached") if full else "",
             jobs_link(
                 queue,
                 "ready",
@@ -226,7 +226,7 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
             else format_html(
                 '<br><small class="tq-number{}" title="{}">{}</small>',
                 " tq-late" if load.wait_seconds > LATE_SECONDS else "",
-                gettext("The first of them has waited for this time"),
+                gettext("Wait of the oldest one"),
                 duration_text(load.wait_seconds),
             ),
         )
@@ -250,7 +250,7 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
         held = _now(queue).held
         return jobs_link(queue, "held", held_text(held)) if held else NOTHING
 
-    @admin.display(description=_("failed, 1 h"))
+    @admin.display(description=_("failed (1 h)"))
     def failing(self, queue: TenantQueue) -> SafeString | str:
         now = _now(queue)
         if now.counts.failing is None:
@@ -268,10 +268,10 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
             jobs_link(queue, "error", text) if counts.failed else text,
         )
 
-    @admin.action(permissions=["change"], description=_("Retire: take no new jobs"))
+    @admin.action(permissions=["change"], description=_("Retire selected queues: reject new jobs"))
     def retire_selected(self, request: HttpRequest, queryset: QuerySet[TenantQueue]) -> None:
         self.switch(request, queryset, "retired", True, control.retire)
 
-    @admin.action(permissions=["change"], description=_("Take new jobs again"))
+    @admin.action(permissions=["change"], description=_("Reopen selected queues: accept new jobs"))
     def unretire_selected(self, request: HttpRequest, queryset: QuerySet[TenantQueue]) -> None:
         self.switch(request, queryset, "retired", False, control.reopen)

@@ -23,7 +23,7 @@ from ..queries.gates import SessionLoad
 from ..states import State
 from ..status.display_limits import COUNTED_TO
 from .base import EmptyList, jobs_hidden
-from .filters import HaltedFilter, TenantFilter
+from .filters import TENANT_FILTERS, HaltedFilter
 from .formats import NOTHING, badge, badges, counted, state_badge, table
 from .links import job_link
 from .live_admin import LinedAdmin
@@ -68,7 +68,7 @@ def reason(session: Session) -> SafeString | str:
             job=job_link(load.head_id or 0),
             at=_moment(load.head_run_at),
         )
-    return gettext("idle") if not load.line else gettext("the next job is about to be let through")
+    return gettext("idle") if not load.line else gettext("the next job is about to be released")
 
 
 def _held(load: SessionLoad, job: SafeString) -> SafeString:
@@ -99,8 +99,8 @@ class LineAdmin(LinedAdmin[_S]):
     pause = staticmethod(operations.pause_sessions)
     resume = staticmethod(operations.resume_sessions)
     pause_text = _(
-        "No further job of these sessions is let through until you resume them. Jobs that were let "
-        "through go on."
+        "No further jobs of these sessions are released until you resume them. Ready and running "
+        "jobs continue."
     )
 
     def load(self, rows: Sequence[_S]) -> None:
@@ -146,7 +146,7 @@ class SessionAdmin(LineAdmin[Session]):
     empty_list = EmptyList(
         _("No session has jobs."),
         _(
-            "One appears here with its first job, and goes when it has been idle. A task names its "
+            "A session appears with its first job and disappears when it is idle. A task sets its "
             "session with"
         ),
         ".using(session=…)",
@@ -155,11 +155,11 @@ class SessionAdmin(LineAdmin[Session]):
     list_display = ("title", "why", "inside", "line", "paused")
     list_display_links = ("title",)
     list_editable = ("paused",)
-    list_filter = ("paused", HaltedFilter, TenantFilter)
+    list_filter = ("paused", HaltedFilter, *TENANT_FILTERS)
     readonly_fields = ("tenant", "key", "why", "jobs", "created_at")
     fieldsets = (
         (None, {"fields": (("tenant", "key"), "why")}),
-        (_("Read by the next release"), {"fields": ("paused", "on_wait", "on_failure")}),
+        (_("Takes effect at the next release"), {"fields": ("paused", "on_wait", "on_failure")}),
         (_("Now"), {"fields": ("jobs", "created_at")}),
     )
 
@@ -173,19 +173,21 @@ class SessionAdmin(LineAdmin[Session]):
     def formfield_for_choice_field(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Return the input of a choice: without one, each job brings its own."""
         return super().formfield_for_choice_field(
-            db_field, request, choices=[("", gettext("as the job says")), *db_field.choices]
+            db_field, request, choices=[("", gettext("set by the job")), *db_field.choices]
         )
 
     @admin.display(description=_("reason"))
     def why(self, session: Session) -> SafeString | str:
         return reason(session)
 
-    @admin.action(permissions=["change"], description=_("Resume: paused and halted ones go on"))
+    @admin.action(
+        permissions=["change"], description=_("Resume selected sessions, paused or halted")
+    )
     def resume_selected(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
         ids = list(queryset.values_list("pk", flat=True))
         changed = len(operations.resume_sessions(ids, using=self.using))
         self.message_user(
-            request, ngettext("%d session goes on.", "%d sessions go on.", changed) % changed
+            request, ngettext("%d session resumed.", "%d sessions resumed.", changed) % changed
         )
 
 
@@ -195,27 +197,27 @@ class UserLimitAdmin(LineAdmin[UserLimit]):
 
     export_name = "user-limits"
     empty_list = EmptyList(
-        _("No user has jobs, or slots of their own."),
+        _("No user has jobs or a limit."),
         _(
-            "One appears here with their first job. To set their slots before that, add the limit "
-            "yourself. A task names its user with"
+            "A user limit appears with the user's first job. To set slots before that, add the "
+            "limit. A task sets its user with"
         ),
         ".using(limit_user=…)",
     )
 
     pause_text = _(
-        "No further job of these users is let through until you resume them. Jobs that were let "
-        "through go on."
+        "No further jobs of these users are released until you resume them. Ready and running "
+        "jobs continue."
     )
     fixed = ("tenant", "key")
     list_display = ("user", "trouble", "num_slots", "inside", "line", "paused")
     list_display_links = ("user",)
     list_editable = ("num_slots", "paused")
-    list_filter = ("paused", TenantFilter)
+    list_filter = ("paused", *TENANT_FILTERS)
     readonly_fields = ("jobs", "created_at")
     fieldsets = (
         (None, {"fields": (("tenant", "key"),)}),
-        (_("Read by the next release"), {"fields": ("num_slots", "paused")}),
+        (_("Takes effect at the next release"), {"fields": ("num_slots", "paused")}),
         (_("Now"), {"fields": ("jobs", "created_at")}),
     )
 
@@ -225,5 +227,5 @@ class UserLimitAdmin(LineAdmin[UserLimit]):
 
     @admin.display(description=_("user"), ordering="key")
     def user(self, limit: UserLimit) -> SafeString:
-        user = limit.key or gettext("(all users without their own)")
+        user = limit.key or gettext("(all users without a limit of their own)")
         return format_html("{}<br><small>{}</small>", user, limit.tenant or NOTHING)

@@ -26,8 +26,11 @@ class TaskControlAdmin(LinedAdmin[TaskControl]):
 
     export_name = "task-controls"
     empty_list = EmptyList(
-        _("No task is controlled."),
-        _("Add one to pause its jobs on all workers, or to limit how many run at once or start."),
+        _("There are no task controls yet."),
+        _(
+            "Add one to pause a task on all workers, or to limit how many of its jobs run at once "
+            "or start per second."
+        ),
     )
     list_display = ("task", "trouble", "num_slots", "max_per_second", "running", "line", "paused")
     list_display_links = ("task",)
@@ -43,14 +46,14 @@ class TaskControlAdmin(LinedAdmin[TaskControl]):
     pause = staticmethod(operations.pause_controls)
     resume = staticmethod(operations.resume_controls)
     pause_text = _(
-        "No worker starts a job of these tasks, for any tenant, until you resume them. Jobs that "
-        "run go on, and new jobs are taken."
+        "No worker starts jobs of these tasks, for any tenant, until you resume them. Running "
+        "jobs continue, and new jobs are accepted."
     )
     readonly_fields = ("running", "line", "created_at")
     fieldsets = (
         (None, {"fields": ("task",)}),
         (
-            _("Read by the next claim"),
+            _("Takes effect at the next claim"),
             {"fields": ("paused", "num_slots", "max_per_second", "burst")},
         ),
         (_("Now"), {"fields": ("running", "line", "created_at")}),

@@ -10,6 +10,7 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.db.models import Case, Model, QuerySet, Value, When
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -32,6 +33,19 @@ def typed(tenant: str | None) -> Typed:
     """Return what the inputs show of a column."""
     choice = EVERY if tenant is None else ONE if tenant else NONE
     return Typed(f"{choice}:{tenant or ''}")
+
+
+def has_every_tenant(model: type[Model]) -> bool:
+    """Whether a row of a model may be about every tenant."""
+    return any(field.name == "tenant" and field.null for field in model._meta.concrete_fields)
+
+
+def with_choice(rows: QuerySet[Any]) -> Any:
+    """Return the rows with `tenant_choice`: what the select would post."""
+    choice = Case(
+        When(tenant=None, then=Value(EVERY)), When(tenant="", then=Value(NONE)), default=Value(ONE)
+    )
+    return rows.annotate(tenant_choice=choice)
 
 
 def tenant_text(tenant: str | None) -> str:
@@ -68,19 +82,19 @@ class TenantField(forms.Field):
         offered |= {EVERY} if tenants is None else set()
         widget = TenantInput([choice for choice in CHOICES if choice[0] in offered])
         super().__init__(required=False, widget=widget, **kwargs)
-        self._name = forms.CharField(required=False, max_length=max_length)
+        self._name = forms.CharField(required=False, max_length=max_length, strip=False)
 
     def to_python(self, value: Any) -> str | None:
         """Return the tenant. A name alone is that of one tenant."""
         choice, _colon, text = (value or "").partition(":")
         name = str(self._name.clean(text))
         if choice in ("", ONE):
-            if not name:
+            if not name.strip():
                 raise ValidationError(
                     gettext("Give the name of the tenant, or choose no tenant or every tenant.")
                 )
             return name
-        if name:
+        if name.strip():
             raise ValidationError(gettext("Remove the name, or choose one tenant."))
         if choice not in (NONE, EVERY):
             raise ValidationError(gettext("Choose one tenant, no tenant or every tenant."))

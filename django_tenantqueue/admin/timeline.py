@@ -202,7 +202,7 @@ def make_timeline(
 
 
 def _with_kinds(events: list[Event]) -> list[Event]:
-    """Return the events with what the job did after each that has changed nothing of that."""
+    """Return the events, each with what the job did after it."""
     found = events[:1]
     for event in events[1:]:
         found.append(event if event.kind else replace(event, kind=found[-1].kind))

@@ -48,7 +48,7 @@ def only_visible(request: HttpRequest, rows: QuerySet[_M], path: str) -> QuerySe
 
 
 def may_retry(request: HttpRequest, task: str, created_by: str | None) -> bool:
-    """Return whether the user may let a job go on: a bulk action has the rights of its own user."""
+    """Return whether the user may retry a job: a bulk action has the rights of its own user."""
     is_own = created_by == str(cast("Any", request.user).pk)
     return is_own or not task.startswith(TASK_PREFIX) or not is_limited(request)
 

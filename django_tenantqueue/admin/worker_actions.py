@@ -1,4 +1,4 @@
-"""What operators tell workers: the actions of the list, and the buttons of a worker's page."""
+"""Drain and stop workers: the actions of the list, and the buttons of a worker's page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .confirmation import confirm
 
 
 class Order(NamedTuple):
-    """What workers can be told: its name, the column that it sets, and what happens then."""
+    """An order to workers: its name, the column that it sets, and its effect."""
 
     button: str
     verb: Any
@@ -33,7 +33,7 @@ DRAIN = Order(
     "draining",
     worker_control.drain,
     _(
-        "Each process ends the jobs that it runs, however long they take, claims nothing more, and "
+        "Each process claims no more jobs, finishes its running jobs, however long they take, and "
         "stops. It is not replaced."
     ),
 )
@@ -43,29 +43,26 @@ STOP = Order(
     "stopping",
     worker_control.stop,
     _(
-        "Each process claims nothing more and stops after its shutdown timeout at the latest. Jobs "
-        "that still run then are given back and start again elsewhere. It is not replaced."
+        "Each process claims no more jobs and stops after its shutdown timeout at the latest. "
+        "Jobs still running then are returned and start again on other workers. It is not "
+        "replaced."
     ),
 )
 
 
 class WorkerActions(TenantQueueModelAdmin[Worker]):
-    """Asks, tells workers to end, and says how many it was new to."""
+    """Asks, orders workers to end, and shows how many did not have the order yet."""
 
     actions = ("drain_selected", "stop_selected")
     buttons = {DRAIN.button: "drain_selected", STOP.button: "stop_selected"}
 
-    @admin.action(
-        permissions=["change"], description=_("Drain: end what runs, claim nothing more, stop…")
-    )
+    @admin.action(permissions=["change"], description=_("Drain selected workers…"))
     def drain_selected(
         self, request: HttpRequest, queryset: QuerySet[Worker]
     ) -> HttpResponse | None:
         return self._ask_and_tell(request, queryset, DRAIN)
 
-    @admin.action(
-        permissions=["change"], description=_("Stop: drain for the shutdown timeout at most…")
-    )
+    @admin.action(permissions=["change"], description=_("Stop selected workers…"))
     def stop_selected(
         self, request: HttpRequest, queryset: QuerySet[Worker]
     ) -> HttpResponse | None:
@@ -75,7 +72,7 @@ class WorkerActions(TenantQueueModelAdmin[Worker]):
     def _ask_and_tell(
         self, request: HttpRequest, queryset: QuerySet[Worker], order: Order
     ) -> HttpResponse | None:
-        """Return the page that asks; None once the workers are told."""
+        """Return the page that asks; None once the order is given."""
         text = str(order.text)
         going_on = Worker.objects.using(self.using).filter(draining=False, stopping=False)
         if not going_on.exclude(pk__in=queryset.values("pk")).exists():
@@ -89,9 +86,9 @@ class WorkerActions(TenantQueueModelAdmin[Worker]):
         else:
             said = ngettext("%d worker stops:", "%d workers stop:", done) % done
             said += " " + gettext(
-                "what still runs after the shutdown timeout starts again elsewhere."
+                "jobs still running after the shutdown timeout start again on other workers."
             )
         if late := len(ids) - done:
-            said += " " + gettext("%d did so already, or stopped meanwhile.") % late
+            said += " " + gettext("%d unchanged: asked before, or stopped meanwhile.") % late
         self.message_user(request, said, messages.SUCCESS if done else messages.WARNING)
         return None

@@ -195,7 +195,7 @@ class WorkerAdmin(WorkerActions):
     @admin.display(description=_("queues served"))
     def takes(self, worker: Worker) -> str:
         if worker.role == Role.RUNNER:
-            return gettext("what is sent to the executor %s") % worker.executor
+            return gettext("jobs for the executor %s") % worker.executor
         parts = [
             gettext("queues: %s") % ", ".join(worker.queues)
             if worker.queues

@@ -1,1 +1,1 @@
-"""What a call is before it is a row of the table of jobs."""
+"""A call before it becomes a row of the table of jobs."""

@@ -41,17 +41,17 @@ _ADVICE = (
 )
 
 PLACEHOLDERS = ("scheduled_at", "attempt", "tenant", "job_id", "result")
-"""The names of values that are put in when a job is enqueued by a schedule, or when it runs."""
+"""Names of values that are filled in when a schedule enqueues a job, or when it runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
     """An argument whose value is known later: `report.delay(Placeholder("job_id"))`.
 
-    "attempt" and "job_id" (int) and "tenant" (str) are put in when the job runs, and so is "result"
-    in a call that follows another job (`on_success=`): what that one returned, None if it failed.
-    "scheduled_at", an aware datetime in UTC, is the tick for which a schedule enqueues the job.
-    Raises InvalidArgument for another name.
+    "attempt" and "job_id" (int) and "tenant" (str) are filled in when the job runs, and so is
+    "result" in a call that follows another job (`on_success=`): the result of that job, None if it
+    failed. "scheduled_at", an aware datetime in UTC, is the tick for which a schedule enqueues the
+    job. Raises InvalidArgument for another name.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Placeholder:
 
 _RESERVED = f"no argument can be called {MARK!r}: the name is reserved. Rename the parameter"
 REMOVED = "removed"
-"""What the arguments are marked with that a rule of retention has removed."""
+"""Marks arguments that a retention rule has removed."""
 TICK_MARK = f'{{"{MARK}":"scheduled_at"}}'
 """The placeholder of schedules in encoded arguments. Quotes inside of texts are escaped there."""
 RESULT_MARK = f'{{"{MARK}":"result"}}'
@@ -335,7 +335,7 @@ def _revive(values: Mapping[str, Any], entry: dict[str, Any]) -> Any:
     loader = _LOADERS.get(kind)
     if kind == REMOVED:
         raise Permanent(
-            "the arguments of the job were removed by a rule of retention: enqueue a new job"
+            "the arguments of the job were removed by a retention rule: enqueue a new job"
         )
     if loader is None:
         raise Permanent(
@@ -346,7 +346,7 @@ def _revive(values: Mapping[str, Any], entry: dict[str, Any]) -> Any:
 
 
 def are_removed(stored: Any) -> bool:
-    """Whether a rule of retention has removed the arguments of a job that stores this."""
+    """Whether a retention rule has removed these stored arguments."""
     return isinstance(stored, dict) and stored.get(MARK) == REMOVED
 
 
@@ -355,8 +355,8 @@ def decode_args(
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the positional and keyword arguments of a job, model instances loaded.
 
-    `values` has what is put in for placeholders. The others stay Placeholders. Raises Permanent
-    when an instance is gone.
+    `values` replaces placeholders. Others stay Placeholders. Raises Permanent when an instance is
+    gone.
     """
     revive = partial(_revive, values or {})
     call = json.loads(text, object_hook=revive) if MARK in text else json.loads(text)

@@ -18,7 +18,7 @@ from .sources import Source, describe_method, describe_rows
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call: what to run, how, and with which arguments. Made by Task.call()."""
+    """One call: a task or method, its options and arguments. Created by Task.call()."""
 
     source: Source
     options: Options
@@ -36,7 +36,7 @@ class Call:
             raise TypeError(f"a call is not called: use {foreign.CALL['delay']}")
 
         def __getattr__(self, name):
-            """Say what is used here in place of a method that signatures elsewhere have."""
+            """Name the counterpart of a method that signatures of other systems have."""
             raise foreign.unknown_attribute(self, name, foreign.CALL)
 
 
@@ -108,7 +108,7 @@ def read_follow_ups(name: str, value: Any) -> tuple[Call, ...]:
 
 
 def ending_calls(options: Options, tenant: str) -> list[Call]:
-    """Return what is enqueued when a job of a tenant has ended, whatever its end.
+    """Return the calls to enqueue when a job of a tenant has ended, in any state.
 
     Raises InvalidArgument; Unsupported for a `callback_url` without the app that posts to it.
     """
@@ -119,7 +119,7 @@ def ending_calls(options: Options, tenant: str) -> list[Call]:
 
 
 def check_follow_up(name: str, options: Options) -> None:
-    """Raise InvalidOption when a job that follows another says what it cannot."""
+    """Raise InvalidOption for an option that a follow-up cannot have."""
     if options.unique is not None and options.unique.takes_key:
         raise InvalidOption(
             f"{name}: unique={options.unique.mode!r}: the end of a job enqueues each job that "
@@ -170,14 +170,14 @@ def _of_rows(
 
 
 def check_detail(options: Options, tenant: str) -> None:
-    """Raise InvalidOption when a detail says what only its monitor can say."""
+    """Raise InvalidOption for an option that only a monitor can have."""
     if options.session is not None:
         raise InvalidOption(
             f"session={options.session!r}: a detail has no session of its own; give the monitor one"
         )
     if options.run_at is not None:
         raise InvalidOption(
-            f"run_at={options.run_at!r}: details run when their monitor feeds them; "
+            f"run_at={options.run_at!r}: a monitor decides when its details start; "
             ".using(run_at=None) leaves it out"
         )
     if options.unique is not None and options.unique.mode != "while_executing":
@@ -189,7 +189,8 @@ def check_detail(options: Options, tenant: str) -> None:
 
 
 def check_callback(options: Options, tenant: str) -> None:
-    """Raise InvalidOption when a callback says what it cannot: it waits for the last detail."""
+    """Raise InvalidOption for an option that a callback cannot have: it waits for the last
+    detail."""
     for name in ("unique", "run_at", "limit_user"):
         if (value := getattr(options, name)) is not None:
             raise InvalidOption(

@@ -1,7 +1,7 @@
-"""Values that travel from the enqueue into the run: language, time zone, what a project adds.
+"""Values that travel from the enqueue into the run: language, time zone, values of a project.
 
 A carrier is a class with `key`, `capture()` (called at enqueue; None carries nothing) and
-`apply(value)`, a context manager put around the run.
+`apply(value)`, a context manager around the run.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from . import tracing
 
 
 class Carrier(Protocol):
-    """What an entry of TENANTQUEUE["CONTEXT"] must offer. Values must be JSON."""
+    """The interface of an entry of TENANTQUEUE["CONTEXT"]. Values must be JSON."""
 
     key: str
 
     def capture(self) -> Any:
-        """Return what to carry, None for nothing."""
+        """Return the value to carry; None: nothing."""
 
     def apply(self, value: Any) -> AbstractContextManager[Any]:
         """Return a context manager that sets the value for a run."""
@@ -142,7 +142,7 @@ setting_changed.connect(_forget)
 
 
 def capture_context() -> str | None:
-    """Return the JSON text of what the current thread carries into a job, None for nothing."""
+    """Return the context of a job from the current thread as JSON text; None: nothing."""
     values = {c.key: value for c in _carriers() if (value := c.capture()) is not None}
     if tracing.active is not None and (trace := tracing.active.capture()):
         values[tracing.TRACE] = trace
@@ -176,7 +176,7 @@ def surroundings(context: str | None, running: Any) -> Iterator[None]:
     """Enter the carriers with their captured values, then the project's wrappers.
 
     Each wrapper is called with the running job and must return a context manager. Around a
-    coroutine only those are entered that may be: see check_coroutine().
+    coroutine only wrappers that support it are entered: see check_coroutine().
     """
     with ExitStack() as stack:
         values = json.loads(context) if context is not None else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NoReturn
 
 from ..exceptions import ELSEWHERE as ELSEWHERE_OF_EXCEPTIONS
 
@@ -63,11 +64,14 @@ METHODS = {
 """Methods of tasks elsewhere."""
 
 _WAIT = "job.wait(timeout=…).result, in seconds, and not inside a transaction"
-_STATE = "job.refresh().state"
+_STATE = (
+    "job.refresh().state, which is a State: 'success', 'error', 'cancelled', 'ready', 'running', …"
+)
 _FINAL = "job.refresh().final"
 _CANCEL = "job.cancel()"
 
 JOB = {
+    "Status": "Job.State, which is State of django_tenantqueue, as in Job.State.ERROR",
     "aget": "(await job.await_end(timeout=…)).result",
     "children": "Job.objects.filter(previous_id=job.pk)",
     "date_done": "job.refresh().finished_at",
@@ -128,6 +132,7 @@ MONITOR = {
     "failed": _COUNTS,
     "get": _WAIT_FOR_ALL,
     "iterate": "monitor.details()",
+    "jobs": "monitor.details()",
     "join": _WAIT_FOR_ALL,
     "join_native": _WAIT_FOR_ALL,
     "ready": _COUNTS,
@@ -180,21 +185,63 @@ _RATE = "max_per_second=… of @task, or max_per_second of the tenant queue, in 
 _RESULT = "nothing: a result is stored with its job"
 _CALLBACK = "on_success=… (a call that follows a success) or on_end=…, of .using()"
 
-COLUMNS = {
-    "attempts": "attempt",
-    "eta": "run_at",
-    "name": "task",
-    "queue_name": "queue__name",
-    "return_value": "result_data",
-    "run_after": "run_at",
-    "scheduled_at": "run_at",
-    "status": "state",
-    "task_name": "task",
-    "tenant": "queue__tenant, or Job.objects.for_tenant(…)",
-    "user": "limit_user, or created_by for the person",
-    "worker": "worker_id",
+_CALLBACK_OF_ALL = "on_end=…, a call, as in on_end=other.call(1)"
+
+START = {
+    "callback": _CALLBACK_OF_ALL,
+    "concurrency": "parallel=…",
+    "limit": "parallel=…",
+    "max_concurrency": "parallel=…",
+    "on_done": _CALLBACK_OF_ALL,
+    "on_success": _CALLBACK_OF_ALL,
 }
-"""Columns of jobs elsewhere, and ours."""
+"""Options of a group or batch elsewhere, where ours of a monitor differ from those of a job."""
+
+QUEUE = {
+    "concurrency": "num_slots",
+    "limit": "num_slots",
+    "max_concurrency": "num_slots",
+    "queue": "name",
+    "queue_name": "name",
+    "rate_limit": "max_per_second",
+    "slots": "num_slots",
+}
+"""Columns of queues elsewhere, and ours."""
+
+SCHEDULE = {
+    "cron": "expression, which holds it where kind is 'cron'",
+    "crontab": "expression, which holds it where kind is 'cron'",
+    "func": "task",
+    "interval": "expression, which holds it where kind is 'interval'",
+    "is_enabled": "enabled",
+    "last_run_at": "last_at",
+    "next_run": "next_at",
+    "next_run_at": "next_at",
+    "run_at": "next_at",
+    "task_name": "task",
+    "timezone": "time_zone",
+}
+"""Columns of schedules elsewhere, and ours."""
+
+COLUMNS = {
+    "Job": {
+        "attempts": "attempt",
+        "eta": "run_at",
+        "name": "task",
+        "queue_name": "queue__name",
+        "return_value": "result_data",
+        "run_after": "run_at",
+        "scheduled_at": "run_at",
+        "status": "state",
+        "task_name": "task",
+        "tenant": "queue__tenant, or Job.objects.for_tenant(…)",
+        "user": "limit_user, or created_by for the person",
+        "worker": "worker_id",
+    },
+    "TenantQueue": QUEUE,
+    "Schedule": SCHEDULE,
+}
+"""By the names of models: columns elsewhere, and ours."""
 OPTIONS = {
     "acks_late": "nothing: a job of a worker that dies always runs again; see max_attempts",
     "acks_on_failure_or_timeout": "nothing: see max_attempts and retry_when",
@@ -206,6 +253,7 @@ OPTIONS = {
     "base": "hooks=…, or the setting WRAPPERS",
     "bind": _IN_TASK,
     "broker": "the setting DATABASE",
+    "callback": f"{_CALLBACK_OF_ALL}, or on_success=…",
     "compression": "nothing: PostgreSQL compresses large arguments",
     "countdown": "run_at=…, with seconds from now: run_at=5",
     "default_retry_delay": _BACKOFF,
@@ -233,6 +281,8 @@ OPTIONS = {
     "max_retries": _ATTEMPTS,
     "meta": "labels=[…], or current_job().stats inside the task",
     "min_backoff": _BACKOFF,
+    "monitor": "ConcurrentJobMonitor.objects.start(name, [task.call(…)], parallel=5), or "
+    "monitor.add([task.call(…)])",
     "on_done": "on_end=…",
     "on_failure": "session=Serial(…, on_failure='halt') to stop a session, or hooks=…, of @task, "
     "whose failure(job) is called",
@@ -270,12 +320,17 @@ OPTIONS = {
     "ttl": "expires_at=…, or Unique(…, ttl=…)",
     "user": "limit_user=… for at most N jobs of a user at once, created_by=… for who made the job",
     "unique_for": "unique=Unique('until_expired', ttl=…)",
+    "unique_key": "unique=Unique('until_executed', key='shop-1')",
 }
 """Options of tasks and jobs elsewhere."""
 
 _JOB_BY_ID = "Job, whose id is a number: Job.objects.get(pk=…)"
 _TASK = "task, as in @task(queue=…)"
-_SCHEDULE = "Cron or Every, as in @task(schedule=Cron('30 3 * * *'))"
+SYNCED = (
+    "; its row of Schedule is made when a worker starts, or by `manage.py tenantqueue schedules "
+    "sync`"
+)
+_SCHEDULE = f"Cron or Every, as in @task(schedule=Cron('30 3 * * *')){SYNCED}"
 _GROUP = "group, as in group([task.call(1), task.call(2)]).delay()"
 _NO_APP = "task: there is no app; the decorator of each task, and the setting TENANTQUEUE"
 
@@ -289,7 +344,8 @@ MODULE = {
     "actor": _TASK,
     "app": _NO_APP,
     "chain": (
-        "on_success=…, as in task.using(on_success=other.call(Placeholder('result'))).delay(1)"
+        "on_success=…, as in task.using(on_success=other.call(Placeholder('result'))).delay(1); "
+        "the job that follows is Job.objects.get(previous_id=job.pk), with the last result"
     ),
     "chord": "group, as in group([task.call(1), task.call(2)]).delay(on_end=other.call())",
     "chunks": _GROUP,
@@ -329,6 +385,20 @@ def no_such_name(module: str, name: str) -> Exception:
     if isinstance(found, type) and issubclass(found, BaseException):
         return ImportError(f"{module} has no {name!r}: it is in {module}.exceptions", name=name)
     return AttributeError(f"module {module!r} has no attribute {name!r}")
+
+
+class NotHere:
+    """A name that other systems have at a class: to read it says what is used here."""
+
+    def __init__(self, known: Mapping[str, str]) -> None:
+        self._known = known
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        said = f"{owner.__name__} has no {self._name!r}: use {self._known[self._name]}"
+        raise AttributeError(said, name=self._name, obj=None)
 
 
 def unknown_attribute(owner: object, name: str, known: Mapping[str, str]) -> AttributeError:

@@ -1,4 +1,4 @@
-"""What this process knows of what a job runs. Nothing is imported and nothing is loaded for it."""
+"""What this process knows about the task of a job. It imports and loads nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .sources import INTERNAL, is_of_instances, known_task, signature_of
 
 
 def known_secret(source_type: str, source_method: str) -> Secret | None:
-    """Return what a job's task declares as secret; None when it does not, or is not known here."""
+    """Return the secrets that a job's task declares; None: none, or the task is unknown here."""
     task = known_task(source_type, source_method)
     return None if task is None else task.source.secret
 
@@ -22,7 +22,7 @@ def known_secret(source_type: str, source_method: str) -> Secret | None:
 def known_signature(
     source_type: str, source_id: str, source_method: str
 ) -> inspect.Signature | None:
-    """Return the signature of what a job calls, as its arguments see it; None: it is not known."""
+    """Return the signature of what a job calls, as its arguments see it; None: unknown."""
     found = _find(source_type, source_id, source_method)
     if found is None:
         return None

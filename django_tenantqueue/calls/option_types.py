@@ -68,7 +68,7 @@ class GroupOptions(TypedDict, total=False):
     tenant: str | None
     """The tenant of the jobs; default: the current one."""
     queue: str | None
-    """The queue of jobs whose calls name none."""
+    """The queue of jobs whose calls set none."""
     priority: int | None
     """The priority of the jobs."""
     session: str | int | None

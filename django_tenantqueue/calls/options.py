@@ -1,4 +1,4 @@
-"""Options of a job: what `.using()` and `@task` take, and what their values may be."""
+"""Options of a job, for `.using()` and `@task`, and the checks of their values."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class Options:
     limit_user: str | None = None
     unique: Unique | None = None
     on_success: tuple[Call, ...] | None = None
-    """What is enqueued when the job has succeeded."""
+    """Calls to enqueue when the job has succeeded."""
     on_end: tuple[Call, ...] | None = None
-    """What is enqueued when the job has ended, whatever its end."""
+    """Calls to enqueue when the job has ended, in any state."""
     callback_url: str | None = None
-    """Where a job that its end enqueues posts its status."""
+    """The URL to which a follow-up posts the job's status."""
     queue_is_fixed: bool = False
-    """The call names the queue, so no routing chooses another. Set by merged()."""
+    """The call sets the queue, so routings do not apply. Set by merged()."""
 
     @property
     def is_plain(self) -> bool:
@@ -87,18 +87,19 @@ def needs_app(option: str) -> Unsupported:
 
 
 def of_apps() -> dict[str, Callable[[Any, Any], Any]]:
-    """Return what reads the options that apps add to `@task`.
+    """Return the functions that read the options that apps add to `@task`.
 
     Raises AppRegistryNotReady before the apps are known.
     """
     return {name: read for own in hooks(Feature.task_options) for name, read in own().items()}
 
 
-def unknown_option(name: str, known: Any) -> InvalidOption:
+def unknown_option(
+    name: str, known: Any, elsewhere: Mapping[str, str] = foreign.OPTIONS
+) -> InvalidOption:
     """Return the error for an option that does not exist, with the one that is meant."""
-    if name in foreign.OPTIONS:
-        said = f"use {foreign.OPTIONS[name]}"
-        return InvalidOption(f"unknown option {name!r}: {said}", option=name)
+    if name in elsewhere:
+        return InvalidOption(f"unknown option {name!r}: use {elsewhere[name]}", option=name)
     if name not in known and (name in OF_TASKS or (apps.apps_ready and name in of_apps())):
         return InvalidOption(f"unknown option {name!r}: it is an option of @task", option=name)
     near = get_close_matches(name, known, n=1)
@@ -107,7 +108,7 @@ def unknown_option(name: str, known: Any) -> InvalidOption:
 
 
 def explained(error: TypeError, func: Any, kwargs: Mapping[str, Any], using: str) -> TypeError:
-    """Return the error of a call that says where an option belongs that stands among its arguments.
+    """Return an error that says where an option among a call's arguments belongs.
 
     `using`: what takes options, as code, with {} in their place.
     """
@@ -116,7 +117,7 @@ def explained(error: TypeError, func: Any, kwargs: Mapping[str, Any], using: str
             return TypeError(f"{error}; if the option is meant: {using.format(f'{name}=…')}")
         if name in foreign.OPTIONS:
             return TypeError(
-                f"{error}; if the option is meant: use {foreign.OPTIONS[name]}. Options stand "
+                f"{error}; if the option is meant: use {foreign.OPTIONS[name]}. Options come "
                 f"before the arguments: {using.format('…')}"
             )
     return TypeError(str(error))
@@ -131,28 +132,28 @@ def check_text(name: str, value: Any) -> str:
 
 
 def check_tenant(name: str, value: Any) -> str:
-    """Return `value` when it can be a tenant; raise InvalidOption when not."""
+    """Return `value` if it is a valid tenant, else raise InvalidOption."""
     if len(check_text(name, value)) > 200:
         raise InvalidOption(f"{name}={value!r}: it must be at most 200 characters long")
     return str(value)
 
 
 def check_queue(name: str, value: Any) -> str:
-    """Return `value` when it can be the name of a queue; raise InvalidOption when not."""
+    """Return `value` if it is a valid name of a queue, else raise InvalidOption."""
     if not 1 <= len(check_text(name, value)) <= 100:
         raise InvalidOption(f"{name}={value!r}: it must be from 1 to 100 characters long")
     return str(value)
 
 
 def check_whole(name: str, value: Any, least: int, most: int) -> int:
-    """Return `value` when it is an int between these; raise InvalidOption when not."""
+    """Return `value` if it is an int between these, else raise InvalidOption."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InvalidOption(f"{name}={value!r}: it must be an int from {least} to {most}")
     return int(value)
 
 
 def check_priority(name: str, value: Any) -> int:
-    """Return `value` when it is a priority; raise InvalidOption when not."""
+    """Return `value` if it is a valid priority, else raise InvalidOption."""
     return check_whole(name, value, Priority.LOWEST_NUMBER, Priority.HIGHEST_NUMBER)
 
 
@@ -215,7 +216,7 @@ def read_gate(name: str, value: Any) -> str:
 
 
 def read_session(name: str, value: Any) -> str | Serial:
-    """Return the key of a session; a Serial where it says more."""
+    """Return the key of a session, or the Serial if it has more than a key."""
     if not isinstance(value, Serial):
         return read_gate(name, value)
     key = str(value.key)
@@ -225,7 +226,7 @@ def read_session(name: str, value: Any) -> str | Serial:
 def check_unique(name: str, value: Any) -> Unique:
     if not isinstance(value, Unique):
         raise InvalidOption(
-            f"{name}={value!r}: it must be a Unique, as in Unique('until_executed', ttl=600)"
+            f"{name}={value!r}: it must be a Unique, as in Unique('until_executed', key='shop-1')"
         )
     return value
 

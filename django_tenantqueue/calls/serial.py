@@ -1,4 +1,4 @@
-"""Serial: the session of a job, and what follows when it waits or fails. No database."""
+"""Serial: the session of a job, and its behaviour when the job waits or fails. No database."""
 
 from __future__ import annotations
 

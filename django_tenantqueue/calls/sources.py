@@ -51,7 +51,7 @@ class RegisteredTask(Protocol):
     source: Source
     rate: tuple[float, int | None] | None
     extra: Mapping[str, Any]
-    """What the options of apps say: see Feature.task_options()."""
+    """The values of options of apps: see Feature.task_options()."""
 
     @property
     def options(self) -> Options:
@@ -61,7 +61,7 @@ class RegisteredTask(Protocol):
         """Whether to retry a run that raised `error`."""
 
     def _backoff_seconds(self, attempt: int, error: BaseException) -> float | None:
-        """Seconds before the next attempt; None: as the settings say."""
+        """Seconds before the next attempt; None: the settings' backoff."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +143,9 @@ def register_finder(finder: Callable[[str], RegisteredTask | None]) -> None:
 
 
 def adopted(target: Any, options: Mapping[str, Any]) -> RegisteredTask | None:
-    """Return the task that stands for one of another system; None: `target` is none of those.
+    """Return the task that wraps one of another system; None: `target` is no such task.
 
-    Raises Unsupported for a task of Celery while no installed app knows those.
+    Raises Unsupported for a task of Celery if no installed app supports those.
     """
     if type(target) is FunctionType:
         return None
@@ -219,11 +219,11 @@ def _listed(dotted: str) -> bool:
 
 
 def _may_be_found(dotted: str, found: Any, owner: Any) -> bool:
-    """Whether CALLABLES lists what was found as `dotted`, an attribute of `owner`.
+    """Whether CALLABLES lists `found`, imported as `dotted`, an attribute of `owner`.
 
     A pattern allows a callable if an entry also matches the name under which it is defined, so not
     what a module only imports. Other callables have to be listed in full. Raises NotAllowed for
-    what this package defines, under whatever name, also when a class of the project inherits it.
+    callables of this package, under any name, also if a class of the project inherits them.
     """
     func = found
     while isinstance(func, partial):
@@ -289,7 +289,7 @@ def _check_call(
     if isinstance(func, MethodType):  # by its function: an instance is not to be remembered
         args = (func.__self__, *args)
         func = func.__func__
-    if not inspect.isfunction(func):  # what is written in C may tell of no signature
+    if not inspect.isfunction(func):  # C functions may have no signature
         return
     try:
         signature_of(func).bind(*args, **kwargs)
@@ -436,7 +436,7 @@ def _import_path(path: str) -> tuple[Any, Any]:
 def resolve(
     source_type: str, source_id: str, source_method: str
 ) -> tuple[Callable[..., Any], RegisteredTask | None]:
-    """Return what a job names, ready to be called, and its task if it is one.
+    """Return the callable of a job, and its task if it is one.
 
     Raises UnknownTask (this process does not know it), NotAllowed, Permanent (the instance is
     gone).

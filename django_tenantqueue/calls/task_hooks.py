@@ -1,4 +1,4 @@
-"""`TaskHooks`: what a task does around its jobs."""
+"""`TaskHooks`: hooks of a task around its jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class TaskHooks:
-    """Inherit from it, override what you need, and give an object: `@task(hooks=Watched())`.
+    """Base class of hooks: override what you need, and give an object: `@task(hooks=Watched())`.
 
     The methods here do nothing. All but enqueue() are called in the worker; for a coroutine task in
     the event loop, so they must not block.
@@ -19,9 +19,9 @@ class TaskHooks:
     __slots__ = ()
 
     def enqueue(self, job: Job) -> None:
-        """Called after .delay() has inserted a job, in its transaction. Errors are the caller's.
+        """Called after .delay() has inserted a job, in its transaction. Errors reach the caller.
 
-        Not for enqueue_many(), nor for the details and the callback of a monitor.
+        Not called for enqueue_many(), nor for the details and the callback of a monitor.
         """
 
     def before(self, job: RunningJob) -> None:
@@ -46,6 +46,6 @@ ELSEWHERE = {
     "on_retry": "attempt_failed(job, error)",
     "on_success": "success(job, result)",
 }
-"""Other names of the methods, and what is used here in their place."""
+"""Other names of the methods -> the names here."""
 HOOKS = tuple(name for name in vars(TaskHooks) if not name.startswith("_"))
 """Names of the methods."""

@@ -16,7 +16,7 @@ from .task_hooks import ELSEWHERE, HOOKS, TaskHooks
 def read_retry_when(
     name: str, retry_when: RetryWhen | type[BaseException] | None
 ) -> RetryWhen | None:
-    """Return what says which errors are retried; one class becomes a tuple. None: every error."""
+    """Return the classes or the callable of retried errors; None: every error."""
     if isinstance(retry_when, type):
         return (retry_when,)
     if retry_when is None or callable(retry_when) or isinstance(retry_when, tuple):
@@ -68,7 +68,7 @@ def read_hooks(name: str, hooks: Any) -> TaskHooks | None:
 
 
 def readers_of(names: Sequence[str]) -> dict[str, Callable[[Any, Any], Any]]:
-    """Return what reads options that apps add to `@task`: see Feature.task_options().
+    """Return the functions that read options of apps, see Feature.task_options().
 
     Raises InvalidOption for an unknown name, and Unsupported for one whose app is not installed.
     """

@@ -1,4 +1,4 @@
-"""Whose work is being done: the tenant of the current request or job."""
+"""The tenant of the current request or job."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ setting_changed.connect(_forget)
 def get_tenant() -> str:
     """Return the current tenant, "" for none.
 
-    That is the one set by `use_tenant` (the worker does so for each job), else what
-    `TENANTQUEUE["TENANT_RESOLVER"]` returns.
+    It is set by `use_tenant()`, which the worker enters for each job, else the result of
+    `TENANTQUEUE["TENANT_RESOLVER"]`.
     """
     tenant = _current.get()
     if tenant is not None:
@@ -72,9 +72,9 @@ def _checked(tenant: object, whose: str) -> str:
 
 @contextmanager
 def use_tenant(tenant: str) -> Iterator[None]:
-    """Make `tenant` the current one inside a with block.
+    """Make `tenant` (a str) the current tenant inside a with block.
 
-    Raises InvalidOption for one that cannot be stored.
+    Raises InvalidOption for another type and for a text that cannot be stored.
     """
     token = _current.set(_checked(tenant, "use_tenant() was given"))
     try:

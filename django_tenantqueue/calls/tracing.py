@@ -1,4 +1,4 @@
-"""Where a tracer learns of calls and runs. Without one, each costs a look at `active`."""
+"""Hooks of a tracer for calls and runs. Without one, each costs a check of `active`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TRACE = "opentelemetry"
 
 
 class Tracer(Protocol):
-    """What `contrib.otel` does with calls and runs."""
+    """The interface of a tracer, such as `contrib.otel`."""
 
     def send(
         self, tenant: str, queue: str | None, task: str | None = None, *, is_batch: bool = False
@@ -26,7 +26,7 @@ class Tracer(Protocol):
         """Surround a run; what it yields is called with the Outcome."""
 
     def capture(self) -> dict[str, str] | None:
-        """Return what a job carries from the enqueue that is going on to its runs."""
+        """Return what a job carries from the current enqueue to its runs."""
 
     def flush(self) -> None:
         """Send what is buffered: the process ends."""

@@ -1,4 +1,4 @@
-"""Unique: which jobs are the same, for how long, and what becomes of another one. No database."""
+"""Unique: which jobs are duplicates, for how long, and how a duplicate is handled. No database."""
 
 from __future__ import annotations
 
@@ -100,13 +100,13 @@ class Unique:
             return
         if self.ttl is not None:
             raise InvalidOption(
-                f"Unique({self.mode!r}, ttl={self.ttl!r}): nothing expires there, for a job holds "
-                "its key while it runs; leave ttl out, or use until_and_while_executing"
+                f"Unique({self.mode!r}, ttl={self.ttl!r}): nothing expires there, because a job "
+                "holds its key while it runs; leave ttl out, or use until_and_while_executing"
             )
         if self.on_conflict != RETURN:
             raise InvalidOption(
                 f"Unique({self.mode!r}, on_conflict={self.on_conflict!r}): any number of jobs may "
-                "be enqueued there, so that no call meets a conflict; leave on_conflict out, or "
+                "be enqueued there, so no call has a conflict; leave on_conflict out, or "
                 "use an until_ mode"
             )
 

@@ -1,4 +1,4 @@
-"""The key of a unique job's call: what makes two calls the same. No database."""
+"""The key of a unique job's call. No database."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def make_key(
 def _default_key(
     source: Source, args: tuple[Any, ...], kwargs: Mapping[str, Any], text: str
 ) -> str:
-    """Return a key of what is to run and its arguments: a name that one can read, and a digest."""
+    """Return a key of the call and its arguments: a readable name, and a digest."""
     if source.source_type == "task":
         text = _with_all_arguments(source, args, kwargs, text)
     call = json.loads(text)

@@ -21,7 +21,7 @@ from ..worker.config import KILL_SECONDS
 
 SYSTEM = "tenantqueue"
 BATCH = "batch"
-"""In what a job carries: its send span has sent others, too."""
+"""Mark in a job's context: its send span has also sent other jobs."""
 
 _NOTED = {
     "job": "messaging.message.id",
@@ -33,7 +33,7 @@ _sends_batch = otel_context.create_key("tenantqueue-batch")
 
 
 def instrument(tracer_provider: TracerProvider | None = None) -> None:
-    """Make spans of every enqueue and every run in this process, and in workers forked from it.
+    """Create a span for every enqueue and every run, in this process and workers forked from it.
 
     Call it in `AppConfig.ready()`. `tracer_provider`: the global one if None. A second call
     replaces the provider.
@@ -42,7 +42,7 @@ def instrument(tracer_provider: TracerProvider | None = None) -> None:
 
 
 def uninstrument() -> None:
-    """Make no more spans."""
+    """Stop creating spans."""
     tracing.active = None
 
 
@@ -119,7 +119,7 @@ class _Tracer:
         attributes: dict[str, Any],
         links: Sequence[Link] = (),
     ) -> Iterator[Span]:
-        """Make a span current; an error that passes is recorded."""
+        """Make a span current, and record an error."""
         name = f"{operation} {queue}" if queue else operation
         with self._tracer.start_as_current_span(
             name, kind=kind, attributes=attributes, links=links
@@ -144,9 +144,9 @@ def _attributes(operation: str, tenant: str, queue: str | None, task: str | None
 
 
 def _origin(text: str | None) -> tuple[otel_context.Context, list[Link]]:
-    """Return the context in which a job runs, and the link to the span that has sent it.
+    """Return the context of a run, and the link to the span that has sent the job.
 
-    The span is the parent, too, unless it has sent other jobs: a trace would have all of them.
+    That span is also the parent, unless it has sent other jobs: one trace would have all of them.
     """
     carried = None if text is None else json.loads(text).get(tracing.TRACE)
     if not isinstance(carried, dict):

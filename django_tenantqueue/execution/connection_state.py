@@ -1,7 +1,7 @@
-"""Django's connections of a thread: what a run leaves on them, and how the next run finds them.
+"""Django's connections of a thread, and their clean-up between runs.
 
 A run that leaves a transaction open has failed. After each run a connection is closed, or its
-session is reset if Django keeps it (CONN_MAX_AGE). The next run finds it as if it were new.
+session is reset if Django keeps it (CONN_MAX_AGE). The next run finds it like a new one.
 """
 
 from __future__ import annotations

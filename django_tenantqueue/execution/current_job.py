@@ -1,4 +1,4 @@
-"""The job that is being run, as its task sees it."""
+"""The running job, as its task sees it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ _current: ContextVar[RunningJob | None] = ContextVar("tenantqueue_job", default=
 
 
 class RunningJob:
-    """What `current_job()` returns inside a task.
+    """The running job, from `current_job()` inside a task.
 
-    Progress and statistics are written by the worker a few times a second, and with the end of the
-    run. `monitor`, `summary` and `previous` read from the database when they are first asked for.
-    Nothing else here talks to it.
+    The worker writes progress and statistics a few times a second, and at the end of the run. The
+    first access to `monitor`, `summary` or `previous` reads the database. Nothing else does.
     """
 
     __slots__ = (
@@ -72,7 +71,7 @@ class RunningJob:
         self._ended: float | None = None
         self._recorded = False
         self._counted = False
-        """Whether its start is in the figures."""
+        """Whether its start was counted in the figures."""
         self._dirty = False
         self.cancel_requested = False
         self._cancel_seen = 0.0
@@ -93,7 +92,7 @@ class RunningJob:
     if not TYPE_CHECKING:  # else every attribute would exist
 
         def __getattr__(self, name):
-            """Say what is used here in place of an attribute that running tasks elsewhere have."""
+            """Name the counterpart of an attribute that running tasks of other systems have."""
             raise foreign.unknown_attribute(self, name, foreign.RUNNING)
 
     @property
@@ -108,24 +107,24 @@ class RunningJob:
 
     @property
     def attempt(self) -> int:
-        """Which start this is, from 1."""
+        """Number of this attempt, from 1."""
         return self._claimed.attempt
 
     @property
     def max_attempts(self) -> int:
-        """How many starts there may be."""
+        """Maximum number of attempts."""
         return self._claimed.max_attempts
 
     @property
     def age_seconds(self) -> float:
-        """Seconds from the start to now, or to the end."""
+        """Seconds since the start; of an ended run, its duration."""
         if self._started is None:
             return 0.0
         return max(0.0, (self._ended or time.monotonic()) - self._started)
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Numbers that the task reports (row counts and the like), kept with the job."""
+        """A dict of numbers that the task reports, such as row counts; stored with the job."""
         if self._stats is None:
             self._stats = {}
         self._dirty = True
@@ -147,7 +146,7 @@ class RunningJob:
 
     @property
     def summary(self) -> MonitorSummary | None:
-        """What has become of the monitor's details, for its callback; None for other jobs.
+        """The results of the monitor's details, for its callback; None for other jobs.
 
         It is read from the database once. Coroutines use asummary().
         """
@@ -162,7 +161,7 @@ class RunningJob:
 
     @property
     def previous(self) -> Job | None:
-        """The job whose `on_success` or `on_end` made this one, as it ended; None for other jobs.
+        """The finished job whose `on_success` or `on_end` enqueued this one; None for other jobs.
 
         It is read from the database once. Coroutines use aprevious().
         """
@@ -175,15 +174,15 @@ class RunningJob:
         return await sync_to_async(lambda: self.previous)()
 
     def _tell(self, previous: Job | None, summary: MonitorSummary | None) -> None:
-        """Set what is read from the database otherwise, for eager mode, which stores no job."""
+        """Set what is otherwise read from the database: eager mode stores no job."""
         self._previous = (previous,)
         self._summary = (summary,)
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        """Report how far the run is.
+        """Report progress: `done` of `total`, in any unit, and a message.
 
-        Raises Cancelled when the job's cancellation was asked for, and ClaimLost when this
-        run no longer owns the job.
+        Raises Cancelled when the job's cancellation was requested, ClaimLost when this run no
+        longer owns the job, and InvalidArgument for a number that is not finite.
         """
         self.check()
         for name, value in (("done", done), ("total", total)):
@@ -200,7 +199,7 @@ class RunningJob:
         self._dirty = True
 
     def check(self) -> None:
-        """Raise Cancelled or ClaimLost when the run should stop; for tasks with loops."""
+        """Raise Cancelled or ClaimLost if the run should stop. Call it in loops."""
         if self.lost:
             raise ClaimLost(
                 f"job {self.id} was taken from this run: another run may have it. End this one"
@@ -209,7 +208,7 @@ class RunningJob:
             raise Cancelled(f"the cancellation of job {self.id} was requested: end this run")
 
     def _said(self) -> dict[str, Any]:
-        """Return progress and statistics as keys of `extra`."""
+        """Return the progress and statistics to store with the job."""
         if self._stats:
             return {**self._progress, "stats": self._stats}
         return self._progress
@@ -251,10 +250,10 @@ def leave() -> None:
 
 
 def end_forked_copy(running: RunningJob) -> None:
-    """End this process when the job has forked it: the job goes on in the original alone.
+    """Exit if the job forked this process: the job continues in the original only.
 
-    It ends without any clean-up: its connections are those of the original. Its locks, those of the
-    log among them, may be held by threads that it does not have.
+    It exits without clean-up: its connections belong to the original. Threads that it does not
+    have may hold its locks, such as those of the log.
     """
     if os.getpid() != running._pid:
         os.write(

@@ -40,9 +40,9 @@ def run_now(
     previous: Job | None = None,
     summary: MonitorSummary | None = None,
 ) -> Job:
-    """Run a call through the same encoding as a job would and return its finished Job.
+    """Run a call through the same encoding as a job, and return its finished Job.
 
-    The Job is not stored; its id is negative, so that it is no other job's. What follows it runs
+    The Job is not stored; its id is negative, so that it is no other job's. Its follow-ups run
     after it. An exception of the task is raised here. `previous`: the job that it follows.
     `summary`: of the details, for the callback of a monitor.
     """

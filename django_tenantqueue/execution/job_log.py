@@ -1,4 +1,4 @@
-"""What the log says about jobs: fields on each record, and one record for the end of a run."""
+"""Log records about jobs: fields on each record, and one record for the end of a run."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _worker = ""
 
 
 def name_worker(name: str) -> None:
-    """Name the worker process that this one is, for all its records."""
+    """Set the name of this worker process for all its log records."""
     global _worker
     _worker = name
 
 
 def worker_name() -> str:
-    """Return the name of the worker process that this one is; "" when it is none."""
+    """Return the name of this worker process; "" in other processes."""
     return _worker
 
 
@@ -74,21 +74,21 @@ def log_failure(
 ) -> None:
     """Log how a run failed: a warning if it is repeated in `again_in` seconds, else an error.
 
-    `described`: the error as it is stored. Never raises. What a task raises on purpose has no
-    traceback here.
+    `described`: the error as it is stored. Never raises. Exceptions of this package, such as Retry,
+    have no traceback here.
     """
     expected = isinstance(error, Permanent | Postpone | Retry | TimeLimitExceeded)
-    then = "for good" if again_in is None else f"and runs again in {again_in:.1f} s"
+    then = "not retried" if again_in is None else f"retrying in {again_in:.1f} s"
     outcome = State.ERROR.value if again_in is None else RETRIED
     try:
         logger.log(
             logging.ERROR if again_in is None else logging.WARNING,
-            "job %s (%s) failed %s in attempt %s of %s: %s(%r)",
+            "job %s (%s) failed in attempt %s of %s, %s: %s(%r)",
             running.id,
             running.task,
-            then,
             running.attempt,
             running.max_attempts,
+            then,
             described["class"],
             described["message"],
             exc_info=None if expected else error,
@@ -99,9 +99,9 @@ def log_failure(
 
 
 def _say_broken(running: RunningJob) -> None:
-    """Write that the log failed where nothing of the project's is asked."""
+    """Report to standard error that logging failed."""
     if logging.lastResort is not None:
-        text = f"the end of job {running.id} ({running.task}) could not be logged"
+        text = f"logging the end of job {running.id} ({running.task}) failed"
         logging.lastResort.handle(logging.makeLogRecord({"msg": text, "levelno": logging.ERROR}))
 
 

@@ -1,4 +1,4 @@
-"""The monitor of the job that is being run, and what has become of its details."""
+"""The monitor of the running job, and the results of its details."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class MonitorSummary:
-    """What has become of the details of a monitor.
+    """The results of the details of a monitor.
 
     `started_at`: when start() was called. `ended_at`: when the last detail ended; None while some
     have not ended, and when there were none.
@@ -39,7 +39,7 @@ class MonitorSummary:
 
     @property
     def duration(self) -> timedelta | None:
-        """From the start to the end of the last detail."""
+        """Time from the start to the end of the last detail."""
         return None if self.ended_at is None else self.ended_at - self.started_at
 
     def failed_ids(self) -> Iterator[int]:
@@ -122,7 +122,7 @@ def monitor_of(job_id: int) -> JobMonitor | None:
 
 
 def summary_of(monitor_id: int) -> MonitorSummary | None:
-    """Return what has become of the details of a monitor; None: it was deleted."""
+    """Return the results of the details of a monitor; None: it was deleted."""
     sums = sum_up_monitor(get_settings().database, monitor_id)
     if sums is None:
         return None

@@ -11,7 +11,6 @@ from math import isnan
 from typing import Any
 
 import psycopg
-from django.dispatch import Signal
 
 from .. import signals
 from ..calls.arguments import encode_result
@@ -84,12 +83,12 @@ def log_error(running: RunningJob, message: str, *args: object) -> None:
         logger.error(f"{message}: the error cannot be shown", *args, extra=about(running))  # noqa: G004
 
 
-def announce(signal: Signal, running: RunningJob, **said: object) -> None:
+def announce(signal: signals.TaskSignal, running: RunningJob, **said: object) -> None:
     """Send a signal; what a receiver raises is logged, and changes no outcome."""
     claimed = running._claimed
     task = known_task(claimed.source_type, claimed.source_method)
     try:
-        signal.send_robust(task, task=running.task, job_id=running.id, **said)
+        signal.announce(task, task=running.task, job_id=running.id, extra=about(running), **said)
     except (Cancelled, TimeLimitExceeded):  # the run was interrupted meanwhile
         raise
     except BaseException:  # noqa: BLE001 - send_robust() catches each Exception, not SystemExit
@@ -229,7 +228,7 @@ def judge(running: RunningJob, task: RegisteredTask | None, error: BaseException
 
 
 def _for_receivers(error: BaseException) -> BaseException | None:
-    """Return the error of a failed end if someone wants it: it keeps the frames of its task."""
+    """Return the error of a failed end if a receiver wants it: it keeps the frames of its task."""
     return error if signals.job_finished.receivers else None
 
 
@@ -238,7 +237,7 @@ def unjudged(running: RunningJob, error: BaseException, failure: BaseException) 
     claimed = running._claimed
     name = class_name(type(error))
     logger.error(
-        "the outcome of job %s (%s) could not be judged: %s while it ended with %s",
+        "job %s (%s): judging its outcome failed with %s, so it ends in error; it raised %s",
         claimed.id,
         claimed.task,
         class_name(type(failure)),
@@ -260,7 +259,7 @@ def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
         return Outcome(lost=True)
     if isinstance(error, UnknownTask) and task is None:
         logger.warning(
-            "job %s: this worker does not know %r; given back",
+            "job %s: this worker has no task %r; the job is returned",
             claimed.id,
             claimed.task,
             extra=about(running),
@@ -268,7 +267,9 @@ def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
         return _given_back(running, describe_error(error, running.attempt), UNKNOWN_DELAY)
     if isinstance(error, Postpone) and not running.cancel_requested:
         described = describe_error(error, running.attempt)
-        logger.info("job %s: postponed: %s", claimed.id, described["message"], extra=about(running))
+        logger.info(
+            "job %s is postponed: %s", claimed.id, described["message"], extra=about(running)
+        )
         return _given_back(running, described, error.after_seconds)
     if isinstance(error, Cancelled):
         return Outcome(finished=ended(running, State.CANCELLED, error))

@@ -1,4 +1,4 @@
-"""The job that a running one follows, and what it returned."""
+"""The job that a running one follows, and its result."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def needs_result(claimed: ClaimedJob) -> bool:
 
 
 def placeholder_values(running: RunningJob) -> dict[str, Any]:
-    """Return what is put in for placeholders. Raises Permanent when the result is gone."""
+    """Return the values of placeholders. Raises Permanent when the result is gone."""
     claimed = running._claimed
     values = {"attempt": claimed.attempt, "tenant": running.tenant, "job_id": claimed.id}
     if needs_result(claimed):

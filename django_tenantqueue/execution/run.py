@@ -86,7 +86,7 @@ def _expired(claimed: ClaimedJob) -> bool:
 
 
 def _before(running: RunningJob) -> Outcome | None:
-    """Note the start; return an outcome when the job is not to be run at all."""
+    """Note the start; return an outcome if the job must not run."""
     current.enter(running)
     if signals.job_started.receivers:
         announce(signals.job_started, running, attempt=running._claimed.attempt)
@@ -181,7 +181,7 @@ def interruption_of(running: RunningJob, error: BaseException) -> BaseException:
 
 
 def _explained(running: RunningJob, error: BaseException) -> BaseException:
-    """Give an interruption, which arrives in a thread without words, a message."""
+    """Give an interruption a message: it arrives in the thread without one."""
     if not isinstance(error, TimeLimitExceeded | Cancelled) or str(error):
         return error  # str() of a project's own error may raise
     if isinstance(error, TimeLimitExceeded):
@@ -234,8 +234,8 @@ def _run_atomic(
 ) -> Outcome:
     """Run the task and its fenced finish in one transaction of the job's own database.
 
-    The finish is the last statement. A connection that breaks at COMMIT leaves open whether it
-    took place: the job itself tells.
+    The finish is the last statement. After a connection that breaks at COMMIT, the job's row shows
+    whether it was committed.
     """
     settings = get_settings()
     using = settings.database
@@ -263,7 +263,7 @@ def _run_atomic(
         if not commits:
             raise
         logger.exception(
-            "job %s was committed, and an on_commit hook of it failed",
+            "job %s was committed, but one of its on_commit hooks failed",
             running.id,
             extra=about(running),
         )

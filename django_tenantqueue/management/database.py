@@ -1,4 +1,4 @@
-"""The jobs' database of a command, who changes it, and errors as a command tells them."""
+"""The jobs' database of a command, the actor of its changes, and its errors."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def jobs_database(alias: str | None) -> str:
 
 @contextmanager
 def telling_database_errors(alias: str | None) -> Iterator[None]:
-    """Raise CommandError for an error of the jobs' database, with what to look at."""
+    """Raise CommandError for an error of the jobs' database, with what to check."""
     try:
         yield
     except (IntegrityError, DataError) as error:  # the server works, and refuses a value
-        raise CommandError(f"PostgreSQL refused a value: {str(error).strip()}") from error
+        raise CommandError(f"PostgreSQL rejected a value: {str(error).strip()}") from error
     except DatabaseError as error:
         if getattr(error.__cause__, "sqlstate", None) == "42501":
             raise CommandError(
@@ -62,7 +62,6 @@ def acting_as_shell_user() -> Iterator[None]:
 
 
 def _told(error: ValidationError) -> str:
-    """Return the texts of an error, each with its column."""
     if not hasattr(error, "error_dict"):
         return "; ".join(error.messages)
     return "; ".join(

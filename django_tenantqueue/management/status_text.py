@@ -107,7 +107,7 @@ def _claims(claims: Sequence[RunningClaim], held: int) -> Iterator[str]:
 
 def _duties(duties: Sequence[DutyReport]) -> Iterator[str]:
     if not duties:
-        yield "No maintenance has been done yet: a worker does it"
+        yield "No maintenance has been done yet: workers perform it"
         return
     rows = [DUTY_HEAD, *map(_duty_row, duties)]
     table = _table(rows, right={1, 2, 3}, shrinks={0, 4, 6})

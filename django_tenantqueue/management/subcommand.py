@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 
 from .database import acting_as_shell_user, telling_database_errors
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Numbers of errors of a file that takes no more."""
+
+
+def _drop_output() -> None:
+    """Drop what is still in the buffer: it would be an error at the end of the process."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Subcommand(BaseCommand):
@@ -24,13 +33,11 @@ class Subcommand(BaseCommand):
     requires_system_checks = ["tenantqueue"]
 
     def add_format(self, parser: ArgumentParser) -> None:
-        """Declare `--format text|json`."""
         parser.add_argument(
             "--format", choices=("text", "json"), default="text", help="text (the default) or json"
         )
 
     def add_database(self, parser: ArgumentParser) -> None:
-        """Declare `--database`."""
         parser.add_argument(
             "--database", help="alias of the jobs' database (default: TENANTQUEUE['DATABASE'])"
         )
@@ -40,13 +47,16 @@ class Subcommand(BaseCommand):
         try:
             with acting_as_shell_user(), telling_database_errors(options.get("database")):
                 done: str | None = super().execute(*args, **options)
-            self.stdout.flush()  # here, where a reader that is gone can be told from a failure
+            self.stdout.flush()  # here, to tell a closed pipe from a failure
         except BrokenPipeError:
-            # what is still in the buffer would be an error at the end of the process
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _drop_output()
             return None
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            _drop_output()
+            raise CommandError(f"the output cannot be written: {error.strerror}") from error
         return done
 
     def print_json(self, values: Any) -> None:
-        """Print one JSON object."""
         self.stdout.write(json.dumps(values, cls=DjangoJSONEncoder, indent=2))

@@ -27,7 +27,6 @@ class AddNames(argparse.Action):
         values: str | Sequence[Any] | None,
         option_string: str | None = None,
     ) -> None:
-        """Keep the names."""
         given = getattr(namespace, self.dest)
         before = () if given is self.default else given
         setattr(namespace, self.dest, [*before, *(values or ())])

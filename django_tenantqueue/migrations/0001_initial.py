@@ -152,7 +152,7 @@ class Migration(PostgresMigration):
                     "executor",
                     models.CharField(
                         blank=True,
-                        help_text="Where its jobs run: an executor of the settings, or, when empty, the workers. Jobs that have been claimed run where they are.",
+                        help_text="The executor that runs its jobs, from the setting EXECUTORS. Empty: the workers. Claimed jobs are not affected.",
                         max_length=100,
                         null=True,
                         verbose_name="executor",
@@ -163,7 +163,7 @@ class Migration(PostgresMigration):
                     models.BooleanField(
                         db_default=False,
                         default=False,
-                        help_text="Take no new jobs; what waits still runs.",
+                        help_text="Reject new jobs. Waiting jobs still run.",
                         verbose_name="retired",
                     ),
                 ),
@@ -388,7 +388,7 @@ class Migration(PostgresMigration):
                     models.BooleanField(
                         db_default=False,
                         default=False,
-                        help_text="Let no more of its jobs through.",
+                        help_text="Start no more of its jobs.",
                         verbose_name="paused",
                     ),
                 ),
@@ -396,22 +396,25 @@ class Migration(PostgresMigration):
                     "on_wait",
                     models.CharField(
                         blank=True,
-                        choices=[("block", "blocks the session"), ("skip", "is overtaken")],
+                        choices=[("block", "the session waits"), ("skip", "later jobs may start")],
                         db_default="",
                         default="",
-                        help_text="Empty: as the job says.",
+                        help_text="Empty: set by the job.",
                         max_length=10,
-                        verbose_name="a waiting head",
+                        verbose_name="while its first job waits",
                     ),
                 ),
                 (
                     "on_failure",
                     models.CharField(
                         blank=True,
-                        choices=[("continue", "the next one goes"), ("halt", "the session halts")],
+                        choices=[
+                            ("continue", "the session continues"),
+                            ("halt", "the session halts"),
+                        ],
                         db_default="",
                         default="",
-                        help_text="Empty: as the job says.",
+                        help_text="Empty: set by the job.",
                         max_length=10,
                         verbose_name="after a failure",
                     ),
@@ -514,7 +517,7 @@ class Migration(PostgresMigration):
                     models.FloatField(
                         db_default=0.0,
                         default=0.0,
-                        help_text="Seconds between two looks at what can be fed. 0: another one as soon as one has ended.",
+                        help_text="Seconds between batches. 0: start the next detail as soon as one ends.",
                         validators=[
                             django.core.validators.MinValueValidator(0),
                             django.core.validators.MaxValueValidator(86400),
@@ -533,7 +536,7 @@ class Migration(PostgresMigration):
                     models.BooleanField(
                         db_default=False,
                         default=False,
-                        help_text="Feed no more of its details.",
+                        help_text="Start no more of its details.",
                         verbose_name="paused",
                     ),
                 ),
@@ -541,7 +544,7 @@ class Migration(PostgresMigration):
                     "stop_after_failures",
                     models.IntegerField(
                         blank=True,
-                        help_text="Stop feeding after this many failed details. Empty: never.",
+                        help_text="Stop starting details after this many have failed. Empty: never.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(1),
@@ -556,7 +559,7 @@ class Migration(PostgresMigration):
                         db_default=False,
                         default=False,
                         editable=False,
-                        help_text="It does not end before it is closed: more details may come.",
+                        help_text="It ends only after it is closed: more details may be added.",
                         verbose_name="open",
                     ),
                 ),
@@ -659,7 +662,7 @@ class Migration(PostgresMigration):
                     "prior_id",
                     models.BigIntegerField(
                         editable=False,
-                        help_text="The job from which the last one took the key.",
+                        help_text="The job that held the key before.",
                         null=True,
                     ),
                 ),
@@ -753,7 +756,7 @@ class Migration(PostgresMigration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Whose jobs it sends, or runs. Empty: the workers' own.",
+                        help_text="The executor to which it sends jobs, or to which it belongs. Empty: none.",
                         max_length=100,
                         verbose_name="executor",
                     ),
@@ -762,7 +765,7 @@ class Migration(PostgresMigration):
                     "draining",
                     models.BooleanField(
                         default=False,
-                        help_text="Ends what it runs and claims nothing more.",
+                        help_text="Finishes running jobs and claims no more.",
                         verbose_name="draining",
                     ),
                 ),
@@ -771,7 +774,7 @@ class Migration(PostgresMigration):
                     models.BooleanField(
                         db_default=False,
                         default=False,
-                        help_text="Drains, and gives back what has not ended within its shutdown timeout.",
+                        help_text="Drains, and returns jobs still running after its shutdown timeout.",
                         verbose_name="stopping",
                     ),
                 ),
@@ -779,7 +782,7 @@ class Migration(PostgresMigration):
                     "leased",
                     models.BooleanField(
                         default=False,
-                        help_text="An advisory lock shows whether it lives.",
+                        help_text="An advisory lock shows whether it is alive.",
                         verbose_name="leased",
                     ),
                 ),
@@ -843,15 +846,15 @@ class Migration(PostgresMigration):
                 ),
                 ("worker", models.CharField(max_length=200, verbose_name="worker")),
                 ("ran_at", models.DateTimeField(verbose_name="last run")),
-                ("duration_seconds", models.FloatField(verbose_name="took")),
+                ("duration_seconds", models.FloatField(verbose_name="duration")),
                 ("outcome", models.TextField(blank=True, default="", verbose_name="last result")),
-                ("acted_at", models.DateTimeField(null=True, verbose_name="last did something")),
+                ("acted_at", models.DateTimeField(null=True, verbose_name="last change")),
                 ("runs", models.BigIntegerField(default=0, verbose_name="runs")),
                 ("error", models.TextField(blank=True, default="", verbose_name="error")),
             ],
             options={
-                "verbose_name": "maintenance duty",
-                "verbose_name_plural": "maintenance duties",
+                "verbose_name": "maintenance task",
+                "verbose_name_plural": "maintenance tasks",
                 "ordering": ("name",),
             },
         ),
@@ -894,10 +897,10 @@ class Migration(PostgresMigration):
                             ("resume", "resumed"),
                             ("halt", "halted"),
                             ("retire", "retired"),
-                            ("reopen", "taken back from retirement"),
+                            ("reopen", "reopened"),
                             ("delete", "deleted"),
-                            ("drain", "told to drain"),
-                            ("stop", "told to stop"),
+                            ("drain", "asked to drain"),
+                            ("stop", "asked to stop"),
                             ("cancel", "cancelled"),
                             ("retry", "retried"),
                             ("enqueue_again", "enqueued again"),
@@ -1061,7 +1064,7 @@ class Migration(PostgresMigration):
                             models.SmallIntegerField(
                                 default=0,
                                 editable=False,
-                                help_text="What is served first over all tenants: the priority, or 0 for all.",
+                                help_text="Lowest first, over all tenants: the priority, or 0 for all jobs.",
                             ),
                         ),
                         (
@@ -1148,7 +1151,7 @@ class Migration(PostgresMigration):
                             models.DateTimeField(
                                 help_text="When it got a slot of its task, if that is limited.",
                                 null=True,
-                                verbose_name="let through by its task",
+                                verbose_name="released by its task",
                             ),
                         ),
                         ("held_by", models.TextField(null=True, verbose_name="held by")),
@@ -1166,7 +1169,7 @@ class Migration(PostgresMigration):
                             models.BooleanField(
                                 default=False,
                                 editable=False,
-                                help_text="While it waits for its time it is overtaken by others of its session.",
+                                help_text="Later jobs of its session may start while it waits for its time.",
                             ),
                         ),
                         (
@@ -1208,7 +1211,7 @@ class Migration(PostgresMigration):
                         ),
                         (
                             "result_ref",
-                            models.TextField(null=True, verbose_name="where the result is"),
+                            models.TextField(null=True, verbose_name="result location"),
                         ),
                         ("errors", models.JSONField(null=True, verbose_name="errors")),
                         (

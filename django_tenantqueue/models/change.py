@@ -53,10 +53,10 @@ class Change(models.Model):
         RESUME = "resume", _("resumed")
         HALT = "halt", _("halted")
         RETIRE = "retire", _("retired")
-        REOPEN = "reopen", _("taken back from retirement")
+        REOPEN = "reopen", _("reopened")
         DELETE = "delete", _("deleted")
-        DRAIN = "drain", _("told to drain")
-        STOP = "stop", _("told to stop")
+        DRAIN = "drain", _("asked to drain")
+        STOP = "stop", _("asked to stop")
         CANCEL = "cancel", _("cancelled")
         RETRY = "retry", _("retried")
         ENQUEUE_AGAIN = "enqueue_again", _("enqueued again")
@@ -132,13 +132,13 @@ def models_by_kind() -> dict[str, type[models.Model]]:
 
 
 def kind_text(kind: str) -> str:
-    """Return what a kind of object is called; of an app that is not installed, the kind itself."""
+    """Return the name of a kind of object; of an app that is not installed, the kind itself."""
     model = models_by_kind().get(kind)
     return kind if model is None else str(model._meta.verbose_name)
 
 
 def kind_of(row: models.Model) -> str | None:
-    """Return what a row is called in `Change.object_kind`; None when it has no entries."""
+    """Return the `Change.object_kind` of a row; None when it has no entries."""
     if isinstance(row, Session):
         is_limit = row.kind == Session.Kind.LIMIT_USER
         return Change.Kind.USER_LIMIT if is_limit else Change.Kind.SESSION

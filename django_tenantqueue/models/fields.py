@@ -29,16 +29,13 @@ class TextListField(_Field):
     description = "List of texts"
 
     def db_type(self, connection: BaseDatabaseWrapper) -> str:
-        """Return the column's type."""
         return "text[]"
 
     def get_prep_value(self, value: Any) -> Any:
-        """Return a list that psycopg adapts."""
         value = super().get_prep_value(value)
         return None if value is None else list(value)
 
     def value_to_string(self, obj: models.Model) -> Any:
-        """Return the list for a serializer."""
         return self.value_from_object(obj)
 
 
@@ -48,7 +45,6 @@ class NumberListField(TextListField):
     description = "List of numbers"
 
     def db_type(self, connection: BaseDatabaseWrapper) -> str:
-        """Return the column's type."""
         return "bigint[]"
 
 
@@ -59,12 +55,12 @@ class KeyField(_Text):
     """
 
     def db_type(self, connection: BaseDatabaseWrapper) -> str:
-        """Return the type of the column."""
         return "character varying"
 
 
 class StateField(_Char):
-    """The state of a job. A query for a state that does not exist would find nothing in silence."""
+    """The state of a job. A query for an unknown state raises an error instead of finding
+    nothing."""
 
     def deconstruct(self) -> Any:
         """Return what migrations write: a CharField."""

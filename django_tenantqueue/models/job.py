@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from asgiref.sync import sync_to_async
+from django.core import mail
 from django.core.cache import caches
 from django.core.exceptions import ObjectDoesNotExist
 from django.core.serializers.json import DjangoJSONEncoder
@@ -34,13 +35,13 @@ if TYPE_CHECKING:
 
 _MISSING = object()
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
-"""Seconds between two looks at the row of a job that is waited for. They grow."""
+"""Seconds between two polls of a job that is waited for. They grow."""
 RESULT_REMOVED = "-"
 """The `result_ref` of a job whose result a rule of retention has removed."""
 
 
 def pauses(seconds: float) -> Iterator[float]:
-    """Yield how long to pause before each look but the first, until `seconds` have passed."""
+    """Yield the pause before each poll but the first, until `seconds` have passed."""
     end, pause = time.monotonic() + seconds, FIRST_PAUSE
     while (left := end - time.monotonic()) > 0:
         yield min(pause, left)
@@ -95,13 +96,15 @@ class Job(models.Model):
     lane = models.SmallIntegerField(
         default=0,
         editable=False,
-        help_text=_("What is served first over all tenants: the priority, or 0 for all."),
+        help_text=_("Lowest first, over all tenants: the priority, or 0 for all jobs."),
     )
     priority = models.SmallIntegerField(
         _("priority"), default=Priority.DEFAULT, help_text=_("A lower number runs first.")
     )
     State = State
     """The states by their names, as in `Job.State.ERROR`."""
+    if not TYPE_CHECKING:
+        Status = foreign.NotHere(foreign.JOB)
     state = StateField(_("state"), max_length=10, choices=State.choices)
     final = models.BooleanField(default=False, editable=False)
     is_async = models.BooleanField(_("coroutine"), default=False)
@@ -135,7 +138,7 @@ class Job(models.Model):
     timeout_seconds = models.FloatField(_("time limit in seconds"), null=True)
     hard_timeout_seconds = models.FloatField(_("hard time limit in seconds"), null=True)
     task_at = models.DateTimeField(
-        _("let through by its task"),
+        _("released by its task"),
         null=True,
         help_text=_("When it got a slot of its task, if that is limited."),
     )
@@ -149,7 +152,7 @@ class Job(models.Model):
     session_skip = models.BooleanField(
         default=False,
         editable=False,
-        help_text=_("While it waits for its time it is overtaken by others of its session."),
+        help_text=_("Later jobs of its session may start while it waits for its time."),
     )
     session_halt = models.BooleanField(
         default=False, editable=False, help_text=_("Its session halts when it fails.")
@@ -162,7 +165,7 @@ class Job(models.Model):
     progress_message = models.TextField(_("progress message"), null=True)
     stats = models.JSONField(_("statistics"), null=True, encoder=DjangoJSONEncoder)
     result_data = models.JSONField(_("result"), null=True, db_column="result")
-    result_ref = models.TextField(_("where the result is"), null=True)
+    result_ref = models.TextField(_("result location"), null=True)
     errors = models.JSONField(_("errors"), null=True)
     previous_id = models.BigIntegerField(_("after job"), null=True)
     follow_ups = models.JSONField(_("follow-ups"), null=True)
@@ -170,7 +173,7 @@ class Job(models.Model):
     objects = JobQuerySet.as_manager()
 
     duplicate = False
-    """True on what an enqueue returned when another job had the unique key: it is that job."""
+    """True on the existing job that an enqueue returned because it has the unique key."""
 
     class Meta:
         verbose_name = _("job")
@@ -230,7 +233,7 @@ class Job(models.Model):
     def tenant(self) -> str:
         """The tenant of its queue; "" for none, or when raw SQL has deleted the queue.
 
-        The queue is read when it is first asked for: `select_related("queue")` reads it along.
+        The first access reads the queue, unless `select_related("queue")` did.
         """
         try:
             return self.queue.tenant
@@ -239,14 +242,14 @@ class Job(models.Model):
 
     @property
     def result(self) -> Any:
-        """What the task returned, from the row or the cache; None while there is nothing.
+        """The return value of the task, from the row or the cache; None before the end.
 
-        Raises LookupError when the cache has dropped it, or a rule of retention has removed it.
+        Raises LookupError when the cache has dropped it, or a retention rule has removed it.
         """
         if self.result_ref is None:
             return self.result_data
         if self.result_ref == RESULT_REMOVED:
-            raise LookupError(f"the result of job {self.pk} was removed by a rule of retention")
+            raise LookupError(f"the result of job {self.pk} was removed by a retention rule")
         alias, _, key = self.result_ref.partition(":")
         value = caches[alias].get(key, _MISSING)
         if value is _MISSING:
@@ -263,19 +266,19 @@ class Job(models.Model):
 
     @property
     def arguments_removed(self) -> bool:
-        """Whether a rule of retention has removed its arguments: it cannot be retried."""
+        """Whether a retention rule has removed its arguments: it cannot be retried."""
         return are_removed(self.args)
 
     @property
     def status_url(self) -> str:
-        """Path of the job's status as JSON: signed, needs no login, cannot be guessed."""
+        """Path of the job's status as JSON. It is signed and opens without a login."""
         return _status_path(sign_job_id(self.pk))
 
     def status_url_for(self, *, user: Any = None, browser_session: Any = None) -> str:
         """Return a status URL that only one logged-in user, or one browser session, can open.
 
         `user`: `request.user`. `browser_session`: `request.session`, which is saved if it has no
-        key yet. Raises InvalidOption for none of them, or both, and for an anonymous user.
+        key yet. Raises InvalidOption for neither, for both, and for an anonymous user.
         """
         return _status_path(bound_token(self.pk, user, browser_session))
 
@@ -284,7 +287,7 @@ class Job(models.Model):
     def refresh(self) -> Self:
         """Read the row again, from the primary; return self. Raises JobNotFound.
 
-        A job of eager mode, which has no row, is returned as it is.
+        A job of eager mode has no row and is returned unchanged.
         """
         if self._is_eager:
             return self
@@ -328,18 +331,15 @@ class Job(models.Model):
     if not TYPE_CHECKING:  # else every attribute would exist
 
         def __getattr__(self, name):
-            """Say what is used here in place of an attribute that results elsewhere have."""
+            """Name the counterpart of an attribute that results of other systems have."""
             raise foreign.unknown_attribute(self, name, foreign.JOB)
 
     def wait(self, timeout: float | timedelta = 30.0) -> Self:
         """Wait until the job has ended; return self, refreshed.
 
-        Its twin is await_end(), because `a` and `wait` make a keyword of Python.
-
-        `timeout`: seconds or a timedelta.
-
-        Looks at the row every 50 ms at first, every half second later. Raises WaitTimeout, and
-        Unsupported inside a transaction, whose uncommitted job no worker can see.
+        `timeout`: seconds or a timedelta. The row is polled every 50 ms at first, every half second
+        later. Raises WaitTimeout, and Unsupported inside a transaction, whose uncommitted job no
+        worker can see. The twin is await_end(): `await` is a keyword of Python.
         """
         for pause in self._pauses(timeout):
             time.sleep(pause)
@@ -354,7 +354,7 @@ class Job(models.Model):
         return self
 
     def _pauses(self, timeout: float | timedelta) -> Iterator[float]:
-        """Yield the seconds between two looks at the row, until the job has ended."""
+        """Yield the seconds between two polls, until the job has ended."""
         if isinstance(timeout, timedelta):
             timeout = timeout.total_seconds()
         if self._is_eager:
@@ -370,7 +370,8 @@ class Job(models.Model):
                 return
             yield pause
         if not self.refresh().final:
-            raise WaitTimeout(self.pk, self.state, timeout)
+            in_test = hasattr(mail, "outbox")  # Django's set-up of tests makes it
+            raise WaitTimeout(self.pk, self.state, timeout, in_test)
 
     @property
     def _is_eager(self) -> bool:
@@ -379,14 +380,14 @@ class Job(models.Model):
 
     @property
     def wait_duration(self) -> timedelta | None:
-        """From when it could have run until its start: what short workers or slots cost."""
+        """Time from when it could run (`created_at` or `run_at`) until its start; None before."""
         if self.started_at is None:
             return None
         return self.started_at - max(self.created_at, self.run_at)
 
     @property
     def run_duration(self) -> timedelta | None:
-        """From start to finish of the last attempt."""
+        """Run time of the last attempt; None before its end."""
         if self.started_at is None or self.finished_at is None:
             return None
         return self.finished_at - self.started_at
@@ -400,6 +401,10 @@ class Job(models.Model):
 
     @property
     def last_error(self) -> dict[str, Any] | None:
-        """The newest entry of `errors`: at, attempt, class, message, traceback."""
+        """The newest entry of `errors`; None without errors.
+
+        Its keys: at, attempt, class, message, traceback; if known also seconds, the run time,
+        and answer, the response to an HTTP job.
+        """
         found = entries_of(self.errors)
         return found[-1] if found else None

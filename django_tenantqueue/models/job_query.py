@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from django.core.exceptions import FieldError
 from django.db import models, router
 
-from ..calls import foreign
 from ..calls.arguments import write_alias
 from ..coroutines import twin
 from ..states import ACTIVE, State
+from .hinted_query import HintedQuerySet
 
 if TYPE_CHECKING:
     from .job import Job
 
 
 def user_text(user: object) -> str:
-    """Return what `created_by` holds for a user: the primary key of a model instance, or a text."""
+    """Return the `created_by` of a user: the primary key of a model instance, or its text.
+
+    None and anonymous users give "None".
+    """
     return str(user.pk if isinstance(user, models.Model) else user)
 
 
@@ -33,17 +35,8 @@ def source_types(target: models.Model) -> list[str]:
     return [label] if usual else [label, f"{label}@{alias}"]
 
 
-class JobQuerySet(models.QuerySet["Job"]):
+class JobQuerySet(HintedQuerySet["Job"]):
     """Reads that operators and views need. Each is served by an index of the leaf it names."""
-
-    def _filter_or_exclude(self, negate: bool, args: Any, kwargs: dict[str, Any]) -> Any:
-        try:
-            return super()._filter_or_exclude(negate, args, kwargs)  # type: ignore[misc]
-        except FieldError as error:
-            for name in kwargs:
-                if meant := foreign.COLUMNS.get(name.partition("__")[0]):
-                    raise FieldError(f"{error}. Instead of {name!r} use {meant}") from None
-            raise
 
     def unfinished(self) -> Self:
         """Jobs in the hot leaf."""
@@ -62,10 +55,10 @@ class JobQuerySet(models.QuerySet["Job"]):
         return self.filter(final=False, state__in=sorted(ACTIVE))
 
     def find(self, job_id: int) -> Job | None:
-        """Return the job of that id; None when there is none (any more).
+        """Return the job of that id; None if it does not exist.
 
-        The hot leaf is looked at first, since a look into the history probes every month. A job
-        that an operator brings back between the two looks is found by the third.
+        The hot leaf is read first, since a read of the history probes every month. A job that an
+        operator brings back between the two reads is found by the third.
         """
         for final in (False, True, False):
             found = self.filter(pk=job_id, final=final).order_by().first()
@@ -78,8 +71,8 @@ class JobQuerySet(models.QuerySet["Job"]):
     def find_many(self, job_ids: Iterable[int]) -> dict[int, Job]:
         """Return the jobs of these ids that exist, by id, with two queries at most.
 
-        The hot leaf is looked at first. The second look is into all leaves in one snapshot, so that
-        a job that moves between the two is found.
+        The hot leaf is read first. The second read is of all leaves in one snapshot, so that a job
+        that moves between the two is found.
         """
         wanted = set(job_ids)
         found = {job.pk: job for job in self.filter(pk__in=wanted, final=False).order_by()}

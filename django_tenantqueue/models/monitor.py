@@ -1,4 +1,4 @@
-"""Monitors: one big piece of work, fed to the queue a little at a time."""
+"""Monitors: one large piece of work, fed to the queue a little at a time."""
 
 from __future__ import annotations
 
@@ -33,6 +33,10 @@ def _operation(name: str) -> Any:
     return import_string(f"django_tenantqueue.operations.monitors.{name}")
 
 
+_MADE = (
+    "made with its details, by ConcurrentJobMonitor.objects.start(name, [task.call(…), …], "
+    "parallel=5, on_end=other.call(…))"
+)
 _OPTIONS = (
     *("parallel", "interval", "priority", "tenant", "queue", "session", "on_end"),
     *("stop_after_failures", "keep_open", "created_by"),
@@ -59,9 +63,9 @@ class MonitorManager(models.Manager["ConcurrentJobMonitor"]):
         created_by: str | None = None,
         **unknown: Never,
     ) -> ConcurrentJobMonitor:
-        """Make a monitor and its details in the current transaction. See operations.monitors."""
+        """Create a monitor and its details in the current transaction. See operations.monitors."""
         for option in unknown:
-            raise unknown_option(option, _OPTIONS)
+            raise unknown_option(option, _OPTIONS, {**foreign.OPTIONS, **foreign.START})
         started: ConcurrentJobMonitor = _operation("start")(
             name,
             details,
@@ -84,11 +88,11 @@ class MonitorManager(models.Manager["ConcurrentJobMonitor"]):
 
 
 class ConcurrentJobMonitor(models.Model):
-    """One big piece of work: it keeps at most `parallel` of its details in flight.
+    """One large piece of work: at most `parallel` of its details are in flight.
 
-    Only operators and the code that started it write here; what a worker finds out is counted from
-    the job rows, or stands in MonitorPace. Its anchor is a job that stands for all of them: it
-    takes the monitor's turn in a session, waits for the last detail, and then runs the callback.
+    Only operators and the code that started it write here. Workers count from the job rows, or use
+    MonitorPace. Its anchor is a job that represents all of them: it takes the monitor's turn in a
+    session, waits for the last detail, and then runs the callback.
     """
 
     tenant = models.CharField(_("tenant"), max_length=200, blank=True, editable=False)
@@ -103,29 +107,27 @@ class ConcurrentJobMonitor(models.Model):
         default=0.0,
         db_default=0.0,
         validators=[MinValueValidator(0), MaxValueValidator(86400)],
-        help_text=_(
-            "Seconds between two looks at what can be fed. 0: another one as soon as one has ended."
-        ),
+        help_text=_("Seconds between batches. 0: start the next detail as soon as one ends."),
     )
     priority = models.SmallIntegerField(
         _("priority"), default=Priority.DEFAULT, help_text=_("A lower number runs first.")
     )
     paused = models.BooleanField(
-        _("paused"), default=False, db_default=False, help_text=_("Feed no more of its details.")
+        _("paused"), default=False, db_default=False, help_text=_("Start no more of its details.")
     )
     stop_after_failures = models.IntegerField(
         _("stop after failures"),
         null=True,
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(1_000_000)],
-        help_text=_("Stop feeding after this many failed details. Empty: never."),
+        help_text=_("Stop starting details after this many have failed. Empty: never."),
     )
     keep_open = models.BooleanField(
         _("open"),
         default=False,
         db_default=False,
         editable=False,
-        help_text=_("It does not end before it is closed: more details may come."),
+        help_text=_("It ends only after it is closed: more details may be added."),
     )
     cancelled_at = models.DateTimeField(_("cancelled at"), null=True, blank=True, editable=False)
     session_key = models.TextField(_("session"), null=True, blank=True, editable=False)
@@ -155,16 +157,19 @@ class ConcurrentJobMonitor(models.Model):
             ),
         )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        try:
+            super().__init__(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{error}. A monitor is {_MADE}") from None
+
     def __str__(self) -> str:
         return f"{self.name} #{self.pk}"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Save it. Raises Unsupported for a new one, which `objects.start()` makes."""
+        """Save it. Raises Unsupported for a new one: use `objects.start()`."""
         if self.anchor_id is None:
-            raise Unsupported(
-                f"monitor {self.name!r} cannot be saved: it is made with its details, by "
-                "ConcurrentJobMonitor.objects.start(name, [task.call(…), …], parallel=5)"
-            )
+            raise Unsupported(f"monitor {self.name!r} cannot be saved: it is {_MADE}")
         super().save(*args, **kwargs)
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
@@ -180,11 +185,11 @@ class ConcurrentJobMonitor(models.Model):
     if not TYPE_CHECKING:  # else every attribute would exist
 
         def __getattr__(self, name):
-            """Say what is used here in place of an attribute that results of groups have."""
+            """Name the counterpart of an attribute that results of groups have."""
             raise foreign.unknown_attribute(self, name, foreign.MONITOR)
 
     def details(self) -> models.QuerySet[ConcurrentJobMonitorDetail]:
-        """Return its details, finished ones included, its anchor not.
+        """Return its details, with finished ones, without its anchor.
 
         Raises Unsupported for a monitor of eager mode, which has no rows.
         """
@@ -204,19 +209,19 @@ class ConcurrentJobMonitor(models.Model):
     aadd = twin(add)
 
     def close(self) -> None:
-        """Let it end after its last detail. See operations.monitors."""
+        """Make it end after its last detail. See operations.monitors."""
         _operation("close")(self)
 
     aclose = twin(close)
 
     def pause(self) -> Result:
-        """Feed no more of its details, see control.pause(). This object is not refreshed."""
+        """Start no more of its details, see control.pause(). This object is not refreshed."""
         return act("pause", self)
 
     apause = twin(pause)
 
     def resume(self) -> Result:
-        """Feed its details again, see control.resume(). This object is not refreshed."""
+        """Start its details again, see control.resume(). This object is not refreshed."""
         return act("resume", self)
 
     aresume = twin(resume)
@@ -240,7 +245,7 @@ class ConcurrentJobMonitor(models.Model):
     atune = twin(tune)
 
     def progress(self, now: datetime | None = None) -> Progress:
-        """Return counts, status, rate and when it may end."""
+        """Return counts, status, rate and the expected end."""
         progress_of = import_string("django_tenantqueue.status.monitor_progress.progress_of")
         found: Progress = progress_of([self], now=now)[self.pk]
         return found

@@ -1,4 +1,4 @@
-"""Tenant queues: who may run how much at once."""
+"""Tenant queues, with the limits of each."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from django.db.models import Q
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
+from ..calls import foreign
 from ..coroutines import twin
 from ..exceptions import InvalidState
 from . import shared_columns
+from .hinted_query import HintedQuerySet
 from .verbs import act
 
 if TYPE_CHECKING:
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
 class TenantQueue(models.Model):
     """One queue of one tenant. Every column is read by the next claim, on every machine.
 
-    Rows are made at first use of `(tenant, name)`. The key is an integer, not a bigint, so that
-    an entry of the ready index stays within 24 bytes.
+    A row is created at the first use of `(tenant, name)`. The key is an integer, not a bigint, so
+    that an entry of the ready index stays within 24 bytes.
     """
 
     id = models.AutoField(primary_key=True)
@@ -63,17 +65,19 @@ class TenantQueue(models.Model):
         null=True,
         blank=True,
         help_text=_(
-            "Where its jobs run: an executor of the settings, or, when empty, the workers. Jobs "
-            "that have been claimed run where they are."
+            "The executor that runs its jobs, from the setting EXECUTORS. Empty: the workers. "
+            "Claimed jobs are not affected."
         ),
     )
     retired = models.BooleanField(
         _("retired"),
         default=False,
         db_default=False,
-        help_text=_("Take no new jobs; what waits still runs."),
+        help_text=_("Reject new jobs. Waiting jobs still run."),
     )
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+
+    objects = HintedQuerySet["TenantQueue"].as_manager()
 
     class Meta:
         verbose_name = _("tenant queue")
@@ -105,15 +109,21 @@ class TenantQueue(models.Model):
     def __str__(self) -> str:
         return f"{self.tenant or '–'} / {self.name}"
 
+    if not TYPE_CHECKING:  # else every attribute would exist
+
+        def __getattr__(self, name):
+            """Say what is used here in place of an attribute that queues elsewhere have."""
+            raise foreign.unknown_attribute(self, name, foreign.QUEUE)
+
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
-        """Delete it. Raises InvalidState while it has jobs, which would be of no tenant then."""
+        """Delete it. Raises InvalidState while it has jobs, which would have no tenant then."""
         jobs = import_string("django_tenantqueue.models.Job").objects.using(self._state.db)
         if any(
             leaf.filter(queue_id=self.pk).exists() for leaf in (jobs.unfinished(), jobs.finished())
         ):
             raise InvalidState(
-                f"queue {self} cannot be deleted: it has jobs. control.retire(queue) lets it take "
-                "no new ones, and control.erase_tenant(…) deletes all rows of a tenant"
+                f"queue {self} cannot be deleted: it has jobs. control.retire(queue) makes it "
+                "reject new ones, and control.erase_tenant(…) deletes all rows of a tenant"
             )
         return super().delete(*args, **kwargs)
 

@@ -1,4 +1,4 @@
-"""What is remembered of queues and tasks with a limit per second."""
+"""The state of rate limits of queues and tasks."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from .task_control import TaskControl
 
 
 class Rate(models.Model):
-    """How much of a burst was used up. There is no row before the first start.
+    """How much of a burst is used up. There is no row before the first start.
 
-    Apart from the row with the limit, which operators save and every claim reads: it would leave a
-    dead version for each start.
+    It is not in the row with the limit, which every claim reads: each start would leave a dead row
+    version there.
 
-    A number of jobs and its time, not the time at which all is made up for (the one timestamp of
-    GCRA): that holds for one rate only, and would hold jobs back after the rate was raised.
+    It stores a number of jobs and its time, a leaky bucket as a meter. The single timestamp of GCRA
+    (ITU-T I.371) is right for one rate only: a raised rate would start jobs too late.
     """
 
     debt = models.FloatField(_("debt"))
-    """Starts that `max_per_second` had not made up for at `as_of`, also above a lowered burst."""
+    """Starts not yet replenished at `as_of`; it may exceed a lowered burst."""
     as_of = models.DateTimeField(_("as of"))
 
     class Meta:

@@ -20,7 +20,7 @@ class SessionQuerySet(models.QuerySet["Session"]):
     """Reads that operators need."""
 
     def serial(self) -> Self:
-        """Sessions proper: one job at a time."""
+        """Sessions: one job at a time."""
         return self.filter(kind=Session.Kind.SERIAL)
 
     def user_limits(self) -> Self:
@@ -32,8 +32,8 @@ class Session(models.Model):
     """A line of jobs of one tenant, over all its queues.
 
     `serial`: its jobs start one after another. `limit_user`: at most `num_slots` of them run at
-    once. Rows are made when the first job of a line is let through, and removed when nothing is set
-    in them and no unfinished job names them. Jobs carry `gate_key`.
+    once. A row is created when the first job of a line is released, and deleted when nothing is set
+    in it and no unfinished job uses it. Jobs have its `gate_key`.
     """
 
     class Kind(models.TextChoices):
@@ -43,15 +43,16 @@ class Session(models.Model):
         LIMIT_USER = "limit_user", _("user limit")
 
     class OnWait(models.TextChoices):
-        """What a head does that waits for its time, or for another attempt."""
+        """What happens while the first job of the line waits for its time, or for another
+        attempt."""
 
-        BLOCK = "block", _("blocks the session")
-        SKIP = "skip", _("is overtaken")
+        BLOCK = "block", _("the session waits")
+        SKIP = "skip", _("later jobs may start")
 
     class OnFailure(models.TextChoices):
-        """What follows a job that ended in error or was cancelled."""
+        """What happens after a job that ended in error or was cancelled."""
 
-        CONTINUE = "continue", _("the next one goes")
+        CONTINUE = "continue", _("the session continues")
         HALT = "halt", _("the session halts")
 
     kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices)
@@ -65,16 +66,16 @@ class Session(models.Model):
         _("paused"),
         default=False,
         db_default=False,
-        help_text=_("Let no more of its jobs through."),
+        help_text=_("Start no more of its jobs."),
     )
     on_wait = models.CharField(
-        _("a waiting head"),
+        _("while its first job waits"),
         max_length=10,
         choices=OnWait.choices,
         blank=True,
         default="",
         db_default="",
-        help_text=_("Empty: as the job says."),
+        help_text=_("Empty: set by the job."),
     )
     on_failure = models.CharField(
         _("after a failure"),
@@ -83,7 +84,7 @@ class Session(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text=_("Empty: as the job says."),
+        help_text=_("Empty: set by the job."),
     )
     halted_at = models.DateTimeField(_("halted at"), null=True, blank=True, editable=False)
     halted_by = models.BigIntegerField(_("halted by job"), null=True, blank=True, editable=False)
@@ -137,7 +138,6 @@ class UserLimitManager(models.Manager["UserLimit"]):
     """The user limits alone."""
 
     def get_queryset(self) -> models.QuerySet[UserLimit]:
-        """Return them."""
         return super().get_queryset().filter(kind=Session.Kind.LIMIT_USER)
 
 
@@ -152,7 +152,7 @@ class UserLimit(Session):
         verbose_name_plural = _("user limits")
 
     def clean(self) -> None:
-        """Name the gate of a new limit; raise ValidationError when the user has one."""
+        """Set the key of a new limit; raise ValidationError when the user has one."""
         if not self._state.adding:
             return
         self.kind = Session.Kind.LIMIT_USER

@@ -1,4 +1,4 @@
-"""Controls of tasks: what operators pause, limit, or slow down, on the whole fleet."""
+"""Task controls: operators pause, limit, or slow down tasks on the whole fleet."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from . import shared_columns
 
 
 class TaskControl(models.Model):
-    """What holds the jobs of one task, of all tenants; a task without a row runs freely.
+    """The control of one task, for all tenants; a task without a row has no limits.
 
     Jobs refer to it by their `task`. Every column is read by the next claim, on every machine.
     """

@@ -16,14 +16,14 @@ KEEPING = tuple(mode for mode in MODES if mode.startswith("until_"))
 class UniqueKey(models.Model):
     """The job that a key belongs to.
 
-    Written with the enqueue of the job. A row says nothing by itself: whether it still blocks is
-    seen from its job's row, so that none is left behind by a crash.
+    Written with the enqueue of the job. Its job's row decides whether the key still blocks, so a
+    crash leaves none behind.
     """
 
     key = KeyField(_("key"), primary_key=True, db_collation="C")
     job_id = models.BigIntegerField(_("job"))
     prior_id = models.BigIntegerField(
-        null=True, editable=False, help_text=_("The job from which the last one took the key.")
+        null=True, editable=False, help_text=_("The job that held the key before.")
     )
     mode = models.TextField(_("uniqueness"))
     expires_at = models.DateTimeField(_("expires at"), null=True)

@@ -1,4 +1,4 @@
-"""How methods of rows reach the verbs of control, which imports the models."""
+"""Verbs of control for methods of rows: control imports the models."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from .fields import TextListField
 
 HEARTBEAT_SECONDS = 5.0
-"""Time between two heartbeats. Orders of operators arrive with them."""
+"""Time between two heartbeats, which also fetch the orders of operators."""
 SILENT = timedelta(seconds=HEARTBEAT_SECONDS * 6)
 """A worker without a heartbeat for this time is silent; behind a pooler it counts as dead."""
 RESEND_SECONDS = 5.0
@@ -33,8 +33,8 @@ class Role(models.TextChoices):
 class Worker(models.Model):
     """One running worker process: a child of `runworker`, or a process of an executor.
 
-    `sleeping_until` is set while it waits for a notification on the channel
-    `tenantqueue_<id>`; whoever wakes it clears the column first.
+    `sleeping_until` is set while it waits for a notification on the channel `tenantqueue_<id>`. The
+    process that wakes it clears the column first.
     """
 
     of_fleet = True
@@ -61,19 +61,19 @@ class Worker(models.Model):
         default="",
         db_default="",
         blank=True,
-        help_text=_("Whose jobs it sends, or runs. Empty: the workers' own."),
+        help_text=_("The executor to which it sends jobs, or to which it belongs. Empty: none."),
     )
     draining = models.BooleanField(
-        _("draining"), default=False, help_text=_("Ends what it runs and claims nothing more.")
+        _("draining"), default=False, help_text=_("Finishes running jobs and claims no more.")
     )
     stopping = models.BooleanField(
         _("stopping"),
         default=False,
         db_default=False,
-        help_text=_("Drains, and gives back what has not ended within its shutdown timeout."),
+        help_text=_("Drains, and returns jobs still running after its shutdown timeout."),
     )
     leased = models.BooleanField(
-        _("leased"), default=False, help_text=_("An advisory lock shows whether it lives.")
+        _("leased"), default=False, help_text=_("An advisory lock shows whether it is alive.")
     )
     sleeping_until = models.DateTimeField(_("sleeping until"), null=True, blank=True)
     jobs_running = models.IntegerField(_("running"), default=0, db_default=0)

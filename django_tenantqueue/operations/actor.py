@@ -1,4 +1,4 @@
-"""Who is acting, and from where: what the entries of the audit trail name."""
+"""The actor of a change, and its source, for the audit log."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _actor: ContextVar[Actor | None] = ContextVar("tenantqueue_actor", default=None)
 
 @contextmanager
 def acting_as(name: str, source: str = Change.Source.CODE) -> Iterator[None]:
-    """Record the changes inside the block in this name, in the list of changes.
+    """Record the changes inside the block under this name in the audit log.
 
-    `name` is a user's name, or anything else that tells operators whom to ask. `source` is where
-    the change comes from: "admin", "command", "api" or "code". It follows coroutines, but not
-    threads that the block starts. Raises InvalidOption for another source.
+    `name` is a user's name, or another text that identifies the actor. `source` is where the change
+    comes from: "admin", "command", "api" or "code". It follows coroutines, but not threads that the
+    block starts. Raises InvalidOption for another source.
     """
     if source not in Change.Source.values:
         raise InvalidOption(f"source={source!r}: it must be one of {Change.Source.values}")
@@ -54,7 +54,7 @@ def shell_user() -> str:
 
 
 def current_actor() -> Actor:
-    """Return who is acting: as acting_as() says, else the job that runs here, else code."""
+    """Return the actor: of acting_as(), else the running job, else code."""
     actor = _actor.get()
     if actor is not None:
         return actor

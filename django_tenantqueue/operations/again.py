@@ -28,14 +28,14 @@ from .enqueue import enqueue
 
 
 def source_of(job: Job) -> tuple[Source, RegisteredTask | None]:
-    """Return what a job runs, ready to be called again, and its task if it is one.
+    """Return the call of a job, ready to be repeated, and its task if it is one.
 
     Raises UnknownTask (this process does not know it), NotAllowed, Permanent (its object is gone),
     InvalidState (its arguments were removed).
     """
     if job.arguments_removed:
         raise InvalidState(
-            f"the arguments of job {job.pk} were removed by a rule of retention: enqueue a new one "
+            f"the arguments of job {job.pk} were removed by a retention rule: enqueue a new one "
             "with .delay()"
         )
     if job.source_type == NOTHING.source_type:

@@ -1,8 +1,8 @@
 """One action on all jobs that match a filter: each batch in a transaction, one entry for all.
 
-The entry of the audit trail is written by the first batch that changes something, and brought up
-to date in the transaction of each later one. So its count is true at any moment, and a run that
-takes over from a dead worker finds in it where to go on.
+The first batch that changes something writes the entry of the audit log, and each later one updates
+it in its own transaction. So its count is true at any moment, and a run that takes over from a dead
+worker continues from it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .changes import LONGEST_LABEL, MOST_IDS, new_change
 PAUSES = tuple(10 * pause for pause in LOCKED_SECONDS)
 """Seconds before each further attempt to change jobs whose rows are locked: by a claim, mostly."""
 DOWN_TO = "down_to"
-"""What an unfinished entry calls the id down to which it has come."""
+"""The key of an unfinished entry for the id down to which jobs were processed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,8 @@ class Bulk:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How far a bulk action is: what it changed and left, and the id below which the rest is."""
+    """Progress of a bulk action: what it changed and skipped, and the id below which the rest
+    is."""
 
     changed: int = 0
     left: Left = field(default_factory=dict)
@@ -81,7 +82,7 @@ class Tally:
 
     @property
     def seen(self) -> int:
-        """How many jobs it has dealt with."""
+        """How many jobs were processed."""
         return self.changed + sum(self.left.values())
 
     def plus(self, changed: int, left: Left, before: int) -> Tally:
@@ -128,7 +129,7 @@ def act_on(bulk: Bulk, ids: Sequence[int], before: int, tally: Tally) -> Tally:
 
 
 def finish(bulk: Bulk) -> None:
-    """Note in the entry that there is no more to do."""
+    """Mark the entry as finished."""
     with transaction.atomic(using=bulk.using):
         change = _entries(bulk).select_for_update(no_key=True).first()
         if change is not None:
@@ -203,7 +204,7 @@ def _entries(bulk: Bulk) -> Any:
 
 
 def _write(bulk: Bulk, change: Change | None, changed: Sequence[int], tally: Tally) -> None:
-    """Write the entry, or bring it up to date; nothing as long as nothing was changed."""
+    """Write or update the entry, if something was changed."""
     if not tally.changed:
         return
     if change is None:

@@ -1,4 +1,4 @@
-"""What a bulk action does to one batch of jobs, and which of them it leaves as they are."""
+"""Bulk actions on one batch of jobs, and the reasons why jobs are skipped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ READ = ("id", "queue_id", "task", "state", "created_at")
 """Columns that decide whether a job is changed, and how."""
 Values = Mapping[str, Any]
 Left = dict[str, int]
-"""How many jobs are left as they are, by the reason."""
+"""How many jobs are skipped, by the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +81,16 @@ def _delete(using: str, jobs: Sequence[Job], values: Values) -> Done:
 
 
 def _move(using: str, jobs: Sequence[Job], values: Values) -> Done:
-    """Move jobs to the queue of that name of the given tenant, or each of its own tenant's."""
+    """Move jobs to the queue of that name of the given tenant, or each of its own tenant's.
+
+    The tenant "" is none.
+    """
     queues = TenantQueue.objects.using(using)
     tenants = dict(queues.filter(pk__in={job.queue_id for job in jobs}).values_list("pk", "tenant"))
     of_tenant: defaultdict[str | None, list[int]] = defaultdict(list)
     for job in jobs:
         own = tenants.get(job.queue_id)
-        of_tenant[own if own is None else values.get("tenant") or own].append(job.id)
+        of_tenant[own if own is None else values.get("tenant", own)].append(job.id)
     targets = queues.filter(name=values["queue"], retired=False)
     wanted = [tenant for tenant in of_tenant if tenant is not None]
     known = set(targets.filter(tenant__in=wanted).values_list("tenant", flat=True))
@@ -130,8 +133,9 @@ def _target(values: Values) -> dict[str, Any]:
             f"'tenant' (--to-tenant): it was given {sorted(values)!r}"
         )
     check_queue("queue", values["queue"])
-    check_tenant("tenant", values.get("tenant") or "")
-    return {name: value for name, value in values.items() if value}
+    given = {name: value for name, value in values.items() if value is not None}
+    check_tenant("tenant", given.get("tenant", ""))
+    return given
 
 
 _FAILED = frozenset({State.ERROR, State.CANCELLED})

@@ -1,7 +1,7 @@
-"""The audit trail: one entry for each call that changed something.
+"""The audit log: one entry for each call that changed something.
 
 Each function here is called inside the transaction of the change: there is no change without its
-entry, and no entry without its change. An entry that would say nothing is not written.
+entry, and no entry without its change. An empty entry is not written.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Entry:
     def add(
         self, ids: Iterable[int], *, before: Values | None = None, after: Values | None = None
     ) -> None:
-        """Write what a step has done to these objects. Numbers in `after` are added up."""
+        """Add the edits of a step. Numbers in `after` are added up."""
         found = sorted(ids)
         if not found:
             return
@@ -68,7 +68,7 @@ class Entry:
 
 
 def new_change(action: str, kind: str, label: str, tenant: str) -> Change:
-    """Return an entry of the one who acts here, about no objects yet. It is not saved."""
+    """Return a new entry of the current actor, without objects. It is not saved."""
     actor = current_actor()
     return Change(
         actor=actor.name,
@@ -82,7 +82,7 @@ def new_change(action: str, kind: str, label: str, tenant: str) -> Change:
 
 
 def _joined(old: dict[str, Any], new: Values) -> dict[str, Any]:
-    """Return what two steps say together: numbers are counts, other values are listed."""
+    """Return the merged values of two steps: numbers are counts, other values are listed."""
     joined = dict(old)
     for name, value in new.items():
         if isinstance(value, int) and not isinstance(value, bool):
@@ -124,7 +124,7 @@ def _values(names: Iterable[str], sides: Sequence[Values]) -> dict[str, Any]:
 
 
 def action_of(edit: Edit) -> str:
-    """Return what operators call a change of columns."""
+    """Return the action of a change of columns."""
     names = set(edit.after)
     if "paused" in names and names <= {"paused", "halted_at", "halted_by"}:
         return Change.Action.PAUSE if edit.after["paused"] else Change.Action.RESUME

@@ -41,7 +41,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The queues and tenants that a worker takes; None is all. `executor`: None is no one's."""
+    """The queues and tenants that a worker takes; None is all. `executor`: None is the workers."""
 
     queues: list[str] | None = None
     exclude_queues: list[str] | None = None

@@ -1,8 +1,8 @@
-"""Changes that operators make to jobs and queues.
+"""Changes of jobs and queues by operators.
 
-Each function takes ids or rows (any iterable, or one alone) and returns the ids it changed, so that
+Each function takes ids or rows (any iterable, or one alone) and returns the changed ids, so that
 the caller can name the others. `using` is the alias of the jobs' database. None is the configured
-one. Each call leaves one entry in the list of changes, see acting_as().
+one. Each call leaves one entry in the audit log, see acting_as().
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TUNABLE = (
 )
 """Columns of a tenant queue that operators change."""
 OPENING = {"num_slots", "max_per_second", "burst"}
-"""Columns whose new value may let more jobs start."""
+"""Columns whose new value may allow more jobs to start."""
 
 
 def _ids(ids: Ids) -> list[int]:
@@ -51,7 +51,7 @@ def _ids(ids: Ids) -> list[int]:
 
 
 def _let_through(using: str, edits: queries.Edits, *, ready: bool = True) -> list[int]:
-    """Release the gates of these jobs, and wake workers if they are ready; return the ids."""
+    """Release the gates of these jobs, wake workers if jobs are ready, and return the ids."""
     gates = [edit.gates for edit in edits.values()]
     release_later(using, gates, ready=len(edits) if ready else 0)
     return sorted(edits)
@@ -116,9 +116,9 @@ def cancel(
 def retry(ids: Ids, *, using: str | None = None, recorded: bool = True) -> list[int]:
     """Make jobs ready again that ended in error or were cancelled, with fresh attempts.
 
-    They get their unique keys again if those are free, and run without them otherwise. Details
-    and the callback of a cancelled monitor are left as they are, and so are jobs whose arguments a
-    rule of retention has removed: see find_without_arguments(). `recorded`: see cancel().
+    They get their unique keys again if those are free, and run without them otherwise. Details and
+    the callback of a cancelled monitor are skipped, and so are jobs whose arguments a retention
+    rule has removed: see find_without_arguments(). `recorded`: see cancel().
     """
     alias = alias_of(using)
     by_tenant = get_settings().priority_scope == "tenant"
@@ -132,16 +132,16 @@ def retry(ids: Ids, *, using: str | None = None, recorded: bool = True) -> list[
 
 
 def find_without_arguments(ids: Ids, *, using: str | None = None) -> list[int]:
-    """Return those of `ids` whose arguments a rule of retention has removed."""
+    """Return those of `ids` whose arguments a retention rule has removed."""
     jobs = Job.objects.using(alias_of(using)).finished()
     rows = jobs.filter(pk__in=_ids(ids), args__has_key=MARK)
     return sorted(rows.values_list("pk", flat=True))
 
 
 def delete_finished(ids: Ids, *, using: str | None = None, recorded: bool = True) -> list[int]:
-    """Delete finished jobs from the history.
+    """Delete finished jobs from the history, in one transaction; return the deleted ids.
 
-    Jobs of a monitor are left, since it counts them. `recorded`: see cancel().
+    Jobs of a monitor are skipped. `recorded`: see cancel().
     """
     alias, chosen = alias_of(using), _ids(ids)
     jobs = Job.objects.using(alias).finished()
@@ -206,10 +206,10 @@ def change_queue(
     using: str | None = None,
     recorded: bool = True,
 ) -> list[int]:
-    """Move waiting jobs to another queue, which is made if it does not exist.
+    """Move waiting jobs to another queue, which is created if needed.
 
-    A job with a session, user, exclusive or unique key, or a monitor, does not move to a queue of
-    another tenant. `recorded`: see cancel(). Raises QueueRetired, InvalidOption.
+    A job with a session, user limit, exclusive or unique key, or a monitor, does not move to a
+    queue of another tenant. `recorded`: see cancel(). Raises QueueRetired, InvalidOption.
     """
     alias = alias_of(using)
     target = Target(alias, check_tenant("tenant", tenant), check_queue("queue", queue))
@@ -224,10 +224,11 @@ def change_queue(
 
 
 def tune_queue(ids: Ids, *, using: str | None = None, **changes: Any) -> Sequence[int]:
-    """Change columns of tenant queues, which are TUNABLE; return those that have other values now.
+    """Change columns of tenant queues, see TUNABLE; return the changed ids.
 
-    Only the named columns are written. Raises InvalidOption for another column or an unknown
-    executor, and Django's ValidationError for a bad value; TenantQueue.DoesNotExist.
+    The columns are those of control.tune(). Only the named ones are written. Raises InvalidOption
+    for another column or an unknown executor, and Django's ValidationError for a bad value;
+    TenantQueue.DoesNotExist.
     """
     alias = alias_of(using)
     executor, known = changes.get("executor"), get_settings().executors
@@ -243,7 +244,7 @@ def tune_queue(ids: Ids, *, using: str | None = None, **changes: Any) -> Sequenc
 
 
 def make_queue(tenant: str, name: str, *, using: str | None = None, **changes: Any) -> TenantQueue:
-    """Return a tenant queue, made if there is none, with columns changed as tune_queue() does.
+    """Return a tenant queue, with columns changed as tune_queue() does. It is created if needed.
 
     It also creates queues that STRICT_QUEUES would reject. Raises what tune_queue() raises.
     """
@@ -273,12 +274,12 @@ def resume(queue_ids: Ids, *, using: str | None = None) -> list[int]:
 
 
 def retire(queue_ids: Ids, *, using: str | None = None) -> list[int]:
-    """Let these queues take no new jobs; return those that did until now."""
+    """Make these queues reject new jobs; return those that were not retired."""
     return _switch(queue_ids, alias_of(using), "retired", True)
 
 
 def reopen(queue_ids: Ids, *, using: str | None = None) -> list[int]:
-    """Let retired queues take new jobs again; return those that were retired."""
+    """Make retired queues accept new jobs again; return those that were retired."""
     return _switch(queue_ids, alias_of(using), "retired", False)
 
 

@@ -1,4 +1,4 @@
-"""Bring rows in line with what code declares: `@task(max_per_second=…)`."""
+"""Update rows to match declarations in code: `@task(max_per_second=…)`."""
 
 from __future__ import annotations
 

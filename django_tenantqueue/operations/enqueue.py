@@ -46,7 +46,7 @@ NO_FIELDS = (
     *("args", "context", "follow_ups", "run_at", "delay_seconds", "exclusive_keys"),
     *("held_by", "unseen", "has_room"),
 )
-"""Of a row: what a Job has not or has in another form."""
+"""Columns of a row that a Job lacks or has in another form."""
 
 T = TypeVar("T")
 
@@ -63,8 +63,9 @@ def enqueue(
 ) -> Job:
     """Insert one job in the caller's transaction and return it.
 
-    `context`: what the job carries as JSON text, "" for nothing; None: what the caller does.
-    `previous_id`: the job that it follows.
+    `context`: the job's context as JSON text, "" for nothing; None: the caller's. `previous_id`:
+    the job that it follows.
+
     Raises InvalidArgument, QueueRetired, QueueFull, and Django's database errors.
     """
     target = find_target(options, source.name)
@@ -154,13 +155,13 @@ def _call_enqueue_hook(task: RegisteredTask | None, job: Job) -> None:
 
 
 def _announce(source: Source, target: Target, job_ids: Iterable[int]) -> None:
-    """Send job_enqueued for each of these jobs. Django logs the errors of receivers."""
+    """Send job_enqueued for each of these jobs."""
     task = known_task(source.source_type, source.source_method)
     if not signals.job_enqueued.has_listeners(task):
         return
-    said = {"task": source.name, "tenant": target.tenant, "queue": target.queue}
+    said: dict[str, Any] = {"task": source.name, "tenant": target.tenant, "queue": target.queue}
     for job_id in job_ids:
-        signals.job_enqueued.send_robust(task, job_id=job_id, **said)
+        signals.job_enqueued.announce(task, job_id=job_id, **said)
 
 
 def _enqueue_gated(
@@ -186,7 +187,7 @@ def _enqueue_gated(
 def _place(
     row: queries.GatedJob, options: Options, target: Target, calls: list[KeyedCall]
 ) -> list[Placed]:
-    """Insert jobs that have gates or keys, and see to what follows; return what became of each."""
+    """Insert jobs that have gates or keys; after the commit, release gates and wake workers."""
     unique = options.unique
     if unique is not None and unique.takes_key:
         placed = place(target.using, unique, row, calls, partial(_look_again, target))
@@ -265,7 +266,7 @@ def enqueue_many(
 
     One round trip per 5,000, or per about 4 MB of arguments. All or nothing: the batches share one
     transaction. Nothing is stored when one of the calls cannot be encoded, or when there is no room
-    for all of them (QueueFull). `calls` may be a generator; it is read as it is needed.
+    for all of them (QueueFull). `calls` may be a generator; it is read lazily.
     """
     target = find_target(options, source.name)
     ids: list[int] = []

@@ -80,10 +80,10 @@ def rows_of(using: str, model: type[Model], tenant: str, queues: Ids) -> list[Qu
 
 
 def close_tenant(using: str, tenant: str, *, stop: bool = False) -> None:
-    """Pause and retire all queues of a tenant, and stop what makes jobs of it.
+    """Pause and retire all queues of a tenant, and stop the enqueuing of jobs of it.
 
-    `stop`: ask running jobs to stop. Raises InvalidState when jobs run and `stop` is false,
-    and InvalidOption for no tenant.
+    `stop`: ask running jobs to stop. Raises InvalidState when jobs run and `stop` is false, and
+    InvalidOption for no tenant.
     """
     if not tenant:
         raise InvalidOption("tenant='': the jobs without a tenant are not erased")
@@ -118,11 +118,11 @@ def erase_tenant(
 ) -> dict[str, int]:
     """Delete all rows about a tenant; return their numbers by table. It can be repeated.
 
-    Its queues are paused and retired first. `stop`: ask running jobs to stop, and wait for their
-    ends for up to `wait`, seconds or a timedelta. Bulk actions on its jobs, or on those of all
+    Its queues are paused and retired first. `stop`: ask running jobs to stop, and wait for them to
+    end for up to `wait`, seconds or a timedelta. Bulk actions on its jobs, or on those of all
     tenants, are treated like its jobs. It is also removed from rows about others. `tell` is called
-    after each step. One entry of the list of changes says how many rows there were, without the
-    tenant. Raises InvalidState when jobs run (still), and InvalidOption for no tenant.
+    after each step. One entry of the audit log has the number of rows, without the tenant. Raises
+    InvalidState while jobs run, and InvalidOption for no tenant.
     """
     close_tenant(using, tenant, stop=stop)
     queues = TenantQueue.objects.using(using).filter(tenant=tenant)

@@ -20,12 +20,12 @@ from .gates import cancel_waiting, release_later
 from .tuning import ids_of
 
 MOST = BATCH * 5
-"""Jobs that one call changes unless it is told otherwise: about half a second."""
+"""Jobs that one call changes by default: about half a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The jobs that a call has changed. `more`: it has left others that it did not come to."""
+    """The jobs that a call has changed. `more`: matching jobs remain."""
 
     ids: Sequence[int]
     more: bool
@@ -42,10 +42,10 @@ def retry_failed(
 ) -> Done:
     """Make jobs of a task ready again that ended in error since `since`, the newest first.
 
-    Their last error is of this class. `queues`: the ids of queues whose jobs these are, None: any.
-    It works in steps of BATCH jobs, each a transaction, and leaves one entry in the list of
-    changes. A job that fails again meanwhile is not retried again. See control.retry() for jobs
-    that are left as they are.
+    Their last error is of this class, as `job.last_error["class"]` has it. `queues`: the ids of
+    their queues, None: any. It works in steps of BATCH jobs, each a transaction, and leaves one
+    entry in the audit log. A job that fails again meanwhile is not retried again. See
+    control.retry() for skipped jobs.
     """
     alias = alias_of(using)
     group = _group(task, error_class, since, queues)
@@ -72,7 +72,7 @@ def cancel_failed(
 ) -> Done:
     """Cancel jobs of a task that wait after an error of this class, the newest first.
 
-    A job that starts meanwhile is left as it is. The rest is as in retry_failed().
+    A job that starts meanwhile is skipped. See retry_failed().
     """
     alias = alias_of(using)
     group = _group(task, error_class, datetime.min.replace(tzinfo=UTC), queues)
@@ -109,7 +109,7 @@ def _tenant_of(using: str, group: Group) -> str:
 def _in_steps(
     walk: Walk, using: str, group: Group, limit: int, change: Callable[[list[int]], list[int]]
 ) -> Done:
-    """Change up to `limit` jobs that a walk finds; it looks at WALKED jobs for those of queues."""
+    """Change up to `limit` jobs that a walk finds; it reads WALKED jobs for those of queues."""
     changed: list[int] = []
     found = 0
     for number, ids in enumerate(walk(using, group, step=BATCH), 1):

@@ -1,6 +1,6 @@
-"""What a job stores of those that its end enqueues: complete rows, so that nothing is refused then.
+"""The follow-ups that a job stores: complete rows, so that nothing is rejected at its end.
 
-Where they are enqueued: sql/parts/move_to_history.sql.
+They are enqueued in sql/parts/move_to_history.sql.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .queues import Target, find_target, queue_id_of
 
 
 def encode_follow_ups(options: Options, target: Target) -> str | None:
-    """Return what a job with these options stores of what follows it, as JSON; None: nothing.
+    """Return the follow-ups of a job with these options as JSON; None: it has none.
 
-    `target`: where that job goes. The queues of those that follow are made. Raises QueueRetired,
+    `target`: the queue of that job. The queues of the follow-ups are created. Raises QueueRetired,
     and InvalidArgument for what cannot be stored.
     """
     chosen = [("success", call) for call in options.on_success or ()]

@@ -1,8 +1,8 @@
-"""Let jobs through their gates: monitors, sessions, user limits, exclusive keys.
+"""Release jobs at their gates: monitors, sessions, user limits, exclusive keys.
 
-A job with gates is `held` and stands in the line of the first one it has not passed. A release
-lets through as many as a gate allows. It follows the commit of whatever makes room, and takes locks
-of its own only. A sweep finds within about a second the jobs that a crash or a lock kept waiting.
+A job with gates is `held` in the line of the first one it has not passed. A release makes as many
+ready as a gate allows. It runs after the commit that makes room, and takes only its own locks.
+Within about a second, a sweep finds the jobs that a crash or a lock kept waiting.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def keys_of(jobs: Iterable[JobGates]) -> Keys:
 
 
 def release(where: Where, keys: Keys) -> Released:
-    """Let jobs through these gates; return how many became ready, and where.
+    """Release jobs at these gates; return how many became ready, and where.
 
     A gate that another session releases for more than 50 ms is left to the sweep.
     """
@@ -83,7 +83,7 @@ def _transaction(where: Where) -> Iterator[None]:
     except (psycopg.Error, DatabaseError) as error:
         if not queries.is_lock_lost(error):
             raise
-        logger.info("jobs are let through later: %s", error)
+        logger.info("releasing held jobs failed, maintenance will retry: %s", error)
 
 
 def _batches(keys: Keys, set_aside_steps: int = 5) -> Iterator[tuple[Keys, int]]:
@@ -103,10 +103,10 @@ def _batches(keys: Keys, set_aside_steps: int = 5) -> Iterator[tuple[Keys, int]]
 
 
 def release_in_transaction(where: Where, keys: Keys) -> Released:
-    """Let jobs through sessions, users and exclusive keys, and all later ones that they come to.
+    """Release jobs at sessions, users and exclusive keys, and at all their later gates.
 
-    `where` must be in a READ COMMITTED transaction. Raises the error of a lock that could not be
-    had, Django's on an alias.
+    `where` must be in a READ COMMITTED transaction. Raises the error of a lock that timed out,
+    Django's on an alias.
     """
     user_slots = get_settings().default_user_slots
     wanted: Keys = {kind: set(keys.get(kind, ())) for kind in (SESSION, LIMIT_USER, EXCLUSIVE)}
@@ -157,7 +157,7 @@ def _end_monitors(where: Where, keys: Sequence[str]) -> int:
 
 
 def release_and_wake(using: str, keys: Keys) -> int:
-    """Let jobs through these gates and wake workers for them; return how many became ready."""
+    """Release jobs at these gates and wake workers for them; return how many became ready."""
     ready = release(using, keys).ready
     _wake(using, ready)
     return ready
@@ -231,7 +231,7 @@ def wake_later(using: str, tenant: str, queue: str, count: int) -> None:
 
 
 def follow_later(where: Where, follow_ups: Iterable[FollowUp]) -> None:
-    """See to the jobs that the ends of others enqueued, once these ends are committed.
+    """Release the jobs that the ends of others enqueued, and wake workers, after the commit.
 
     On a worker's own connection they are left to the sweep and to the next claims.
     """
@@ -252,16 +252,16 @@ def cancel_waiting(where: Where, ids: Sequence[int], *, error: str | None = None
 
 @dataclass(slots=True)
 class Sweep:
-    """Finds gates that could let jobs through and have not, a bounded number in each step."""
+    """Finds gates with room and held jobs, a bounded number in each step."""
 
     most: int = 2000
-    """Gates of a kind that one step looks at."""
+    """Gates of a kind that one step reads."""
     after: dict[str, str] = field(default_factory=dict)
 
     def step(self, using: str, look: Where | None = None) -> int:
-        """Look at the next gates of each kind, release them; return how many jobs became ready.
+        """Release the next gates of each kind; return how many jobs became ready.
 
-        `look` is a connection to look on that keeps its plans. None: look on `using`.
+        `look` is a connection for reads that keeps its plans. None: read on `using`.
         """
         look = look or using
         slots = get_settings().default_user_slots
@@ -280,9 +280,9 @@ class Sweep:
 
 
 def let_tasks_through(using: str, names: Collection[str]) -> None:
-    """Let a first batch of jobs of these tasks go, whatever holds them now.
+    """Release a first batch of jobs of these tasks, whatever holds them now.
 
-    Workers look at once: jobs that no worker has set aside yet are ready.
+    Workers are woken at once: jobs that no worker has set aside yet are ready.
     """
     done = task_gate.let_through(using, names)
     _wake(using, max(1, done.ready + release(using, done.later).ready))

@@ -1,10 +1,10 @@
 """Partitions of the history: made ahead, dropped when old.
 
 DDL cannot take parameters, so these statements are composed here and not read from sql/. Each
-waits at most LOCK_MILLISECONDS for its locks, so that nothing queues up behind it; what could not
-be had is tried again at the next round.
+waits at most LOCK_MILLISECONDS for its locks, so that nothing queues up behind it; what timed
+out is retried in the next round.
 
-Locks. Attaching a leaf: SHARE UPDATE EXCLUSIVE on the history, which lets inserts go on, and ACCESS
+Locks. Attaching a leaf: SHARE UPDATE EXCLUSIVE on the history, which allows inserts, and ACCESS
 EXCLUSIVE on its default leaf, which only a reader of all leaves holds up. Emptying a leaf: ACCESS
 EXCLUSIVE on that leaf alone. Dropping it: ACCESS EXCLUSIVE on the history for an instant. Each
 takes an advisory lock before all else, so that two never make or drop the same leaf at once, which
@@ -135,7 +135,7 @@ def oldest_kept(keep_months: int | None, now: datetime) -> datetime | None:
 def dropped_whole(using: str, now: datetime | None = None) -> list[Leaf]:
     """Return the months in which no job is kept, the oldest first.
 
-    HISTORY_KEEP_MONTHS says so, unless a feature says otherwise. Unfinished monitors keep their
+    HISTORY_KEEP_MONTHS decides, unless a feature overrides it. Unfinished monitors keep their
     details.
     """
     moment = now or datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""The entries of the audit trail about jobs."""
+"""The entries of the audit log about jobs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CancelEntry:
 
 
 def record_move(using: str, former: Mapping[int, int], queue_id: int) -> None:
-    """Write the entry of jobs that were moved, by the ids of their former queues."""
+    """Write the entry of moved jobs, by the ids of their former queues."""
     queues = TenantQueue.objects.using(using).in_bulk({queue_id, *former.values()})
     names = {pk: str(queue) for pk, queue in queues.items()}
     changes = {

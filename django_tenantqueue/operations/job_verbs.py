@@ -1,4 +1,4 @@
-"""What the verbs of control do with jobs, and why jobs are left as they are."""
+"""The verbs of control for jobs, and why jobs are skipped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .result import Result
 from .tuning import check_columns
 
 READ = ("id", "state", "held_by", "monitor_id", "queue_id")
-"""Columns that decide why a job is left as it is."""
+"""Columns that decide why a job is skipped."""
 TUNABLE = ("priority", "run_at")
 """Columns of a job that operators change."""
 LOCKED = "its row is locked by another transaction: try again"
@@ -73,7 +73,7 @@ def retry_jobs(ids: Ids, *, using: str) -> Result:
         if job.pk in stopped:
             return "its monitor was cancelled: start another monitor"
         if job.state == State.SUCCESS:
-            return "it has succeeded: enqueue_again() makes a new job of it"
+            return "it has succeeded: enqueue_again() enqueues a new one"
         return LOCKED if job.state in FINAL else ""
 
     return _result(using, ids, retried, why)
@@ -96,7 +96,7 @@ def delete_jobs(ids: Ids, *, using: str) -> Result:
     def why(job: Job) -> str:
         if job.state not in FINAL:
             return "it has not ended: cancel it first"
-        return LOCKED if job.monitor_id is None else "its monitor counts it"
+        return LOCKED if job.monitor_id is None else "it belongs to a monitor"
 
     return _result(using, ids, control.delete_finished(ids, using=using), why)
 
@@ -139,6 +139,6 @@ def move_jobs(ids: Ids, *, using: str, queue: str, tenant: str | None) -> Result
 
     def why(job: Job) -> str:
         is_bound = job.state in WAITING and job.pk not in there
-        return "a session, user, key or monitor keeps it with its tenant" if is_bound else ""
+        return "it has a session, user limit, key or monitor of its tenant" if is_bound else ""
 
     return _result(using, ids, changed, why)

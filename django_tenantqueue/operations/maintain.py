@@ -1,4 +1,4 @@
-"""The duties that one worker of the fleet does for all. Each is one bounded step."""
+"""The maintenance of the fleet. Each duty is one bounded step."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def promote(using: str) -> int:
 
 
 def expire(using: str, look: Where | None = None) -> int:
-    """Cancel jobs that wait and have expired, in whichever line or queue; return how many.
+    """Cancel waiting jobs that have expired, in any line or queue; return how many.
 
-    All that follows a cancellation follows. A step is full when it has found BATCH. `look`
-    is a connection to look on that keeps its plans; None: as all else, on `using`.
+    All effects of a cancellation follow. A step is full when it has found BATCH. `look` is a
+    connection for reads that keeps its plans; None: read on `using`.
     """
     ids = control.find_expired(look or using, most=BATCH)
     if not ids:
@@ -73,10 +73,10 @@ def prune_changes(using: str) -> int:
 
 
 def make_history(using: str, today: date | None = None) -> list[str]:
-    """Make the history leaves of this and the coming months that are missing; return their names.
+    """Create the missing history leaves of this and the coming months; return their names.
 
-    Months whose jobs are in the default leaf get theirs, too: no rule of retention reads that one.
-    A leaf that cannot be had now, because the whole history is being read, is left for later.
+    Months with jobs in the default leaf get theirs, too: retention rules do not read that one. A
+    leaf that cannot be created now, because the whole history is being read, is retried later.
     """
     months = [(today or datetime.now(UTC).date()).replace(day=1)]
     for _ in range(get_settings().history_ahead_months):
@@ -89,7 +89,9 @@ def make_history(using: str, today: date | None = None) -> list[str]:
                 if history.make_leaf(using, month):
                     made.append(history.leaf_name(month))
             except psycopg.errors.LockNotAvailable as error:
-                logger.info("history of %s is made later: %s", month, error)
+                logger.info(
+                    "creating the history partition of %s failed, retrying: %s", month, error
+                )
     return made
 
 
@@ -107,12 +109,12 @@ def drop_history(using: str, today: date | None = None) -> list[str]:
             if history.drop_leaf(using, leaf):
                 dropped.append(leaf.name)
         except psycopg.errors.LockNotAvailable as error:
-            logger.info("history leaf %s is dropped later: %s", leaf.name, error)
+            logger.info("dropping history partition %s failed, retrying: %s", leaf.name, error)
     return dropped
 
 
 def refresh_statistics(using: str) -> list[str]:
-    """Have plans made anew that were made when a table was far smaller; return these tables.
+    """Replace plans that were made when a table was far smaller; return these tables.
 
     Prepared statements keep their plans; one that was made for a few rows reads a whole table.
     """

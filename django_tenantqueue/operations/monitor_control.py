@@ -161,13 +161,13 @@ class Feeder:
     """Finds monitors that a release would feed, tune or end, a bounded number in each step."""
 
     most: int = 500
-    """Monitors that one step looks at."""
+    """Monitors that one step reads."""
     after: int = 0
 
     def step(self, using: str, look: Where | None = None) -> int:
-        """Look at the next monitors; return how many details became ready or were cancelled.
+        """Feed or end the next monitors; return how many details became ready or were cancelled.
 
-        `look` is a connection to look on that keeps its plans; None: as all else, on `using`.
+        `look` is a connection for reads that keeps its plans; None: read on `using`.
         """
         by_tenant = get_settings().priority_scope == "tenant"
         found = queries.find_open_monitors(

@@ -21,11 +21,11 @@ from .tuning import row_of
 
 @dataclass(slots=True)
 class FailedRetry:
-    """Puts failed details into the line again, with one entry in the list of changes for all.
+    """Puts failed details into the line again, with one entry in the audit log for all.
 
     From the newest backwards: those that fail again meanwhile are left for another time, and no
     step reads past what the steps before it have moved. `before` is the end and the id of the last
-    one that was reached, `change_id` the entry, so that another process can go on.
+    one that was reached, `change_id` the entry, so that another process can continue.
     """
 
     using: str

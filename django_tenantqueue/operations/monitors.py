@@ -51,15 +51,16 @@ def start(
     stop_after_failures: int | None,
     keep_open: bool,
 ) -> ConcurrentJobMonitor:
-    """Make a monitor and its details in the current transaction; return it.
+    """Create a monitor and its details in the current transaction; return it.
 
     `details` is an iterable of `task.call(…)`, `(instance or class, "method", args, kwargs)` and
-    `(queryset, "method", args, kwargs)`, or one of these; it is read as it is needed. All or
-    nothing: an error stores no monitor. `changes`: its `priority`, `tenant`, `queue`, `session`
-    and `created_by`. Details go into `queue`, else into the queue of their task. `session`: the
-    next member of that session starts after the last detail. `on_end`: a call that is enqueued
-    once, after the last detail, unless the monitor is cancelled. `keep_open`: it does not end
-    before close(). Raises InvalidOption, InvalidArgument, NotAllowed, QueueRetired.
+    `(queryset, "method", args, kwargs)`, or one of these; it is read lazily. All or nothing: an
+    error stores no monitor. `changes`: its `priority`, `tenant`, `queue`, `session` and
+    `created_by`. Details go into `queue`, else into the queue of their task. `session`: the next
+    member of that session starts after the last detail. `parallel`: details in flight. `interval`:
+    seconds between batches, or a timedelta. `stop_after_failures`: failed details. `on_end`: a call
+    that is enqueued once, after the last detail, unless the monitor is cancelled. `keep_open`: it
+    does not end before close(). Raises InvalidOption, InvalidArgument, NotAllowed, QueueRetired.
     """
     tenant = changes.get("tenant")
     options = merged(Options(), {**changes, "tenant": get_tenant() if tenant is None else tenant})
@@ -67,8 +68,8 @@ def start(
     session = options.session
     if isinstance(session, Serial):
         raise InvalidOption(
-            f"session={session!r}: a monitor says neither on_wait nor on_failure: give the key, "
-            f"session={session.key!r}. The row of a session has both for all that run in it"
+            f"session={session!r}: a monitor takes no on_wait and on_failure: give the key, "
+            f"session={session.key!r}, and set both in the row of the session"
         )
     monitor = ConcurrentJobMonitor(
         tenant=options.tenant,

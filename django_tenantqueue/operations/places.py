@@ -31,7 +31,7 @@ FEW_STEPS = 16
 MOST_STEPS = 200
 """Steps of each claim of a worker that knows no places yet."""
 MORE_STEPS = MOST_STEPS // 4
-"""Steps of a claim after a pause, and most blocked queues that it looks at again."""
+"""Steps of a claim after a pause, and most blocked queues that it checks again."""
 ARRIVAL_SECONDS = 1.0
 """How long new ids are looked at: transactions may commit in another order."""
 
@@ -52,7 +52,7 @@ class Places:
         """Places, and the least ids at which something may be ready; 0 unless `by_ids`."""
         self._of_queue: dict[int, set[Place]] = {}
         self._open: list[Place] = []
-        """Known places that the next claims look at, in their order."""
+        """Known places that the next claims read, in their order."""
         self._blocked: dict[int, float] = {}
         """Full or paused queues, and until when they are left alone; in this order."""
         self._resting: dict[int, float] = {}
@@ -75,7 +75,7 @@ class Places:
     # before a claim
 
     def fill(self, request: ClaimRequest, *, goes_on: bool = False) -> None:
-        """Tell a claim where to look. `goes_on`: the last one found nothing, and more is left."""
+        """Set where a claim reads. `goes_on`: the last one found nothing, and more is left."""
         now = request.at = self._clock()
         steps = MORE_STEPS if now - self._looked_at >= SHORT_REST_SECONDS else FEW_STEPS
         if request.room_threads and request.room_async:
@@ -167,7 +167,7 @@ class Places:
             self._cursor = next(reversed(look.steps))
 
     def _note_edits(self, edits: int, now: float) -> None:
-        """Look at all blocked queues when some queue was edited: it may be one of them."""
+        """Check all blocked queues when some queue was edited: it may be one of them."""
         if edits == self._edits or now < self._edits_at:
             return
         if self._edits is not None and len(self._blocked) > MORE_STEPS:
@@ -277,16 +277,15 @@ class Places:
             self._reopen([queue_id])
 
     def notified(self) -> None:
-        """Look at every queue again if they are few: something may have changed.
+        """Check every queue again if they are few: something may have changed.
 
-        With many of them, each new job would wait for a look at all. New jobs are found by their
-        ids.
+        With many, each new job would wait for a check of all. New jobs are found by their ids.
         """
         if len(self._blocked) + len(self._resting) <= FEW_STEPS:
             self._reopen_all()
 
     def forget_blocked(self) -> None:
-        """Look at all places again, without pauses."""
+        """Check all places again, without pauses."""
         self._reopen_all()
         if not self.is_searching:
             self._cursor = FIRST_PLACE
@@ -294,7 +293,7 @@ class Places:
 
     @property
     def has_open(self) -> bool:
-        """Whether there are places to look at."""
+        """Whether there are places to read."""
         return bool(self._open)
 
     @property

@@ -33,7 +33,7 @@ logger = logging.getLogger("django_tenantqueue")
 SETTLE_SECONDS = 10.0
 """For this time after the start of the server no worker counts as dead: supervisors reconnect."""
 LOOK_SECONDS = 4.0
-"""Time between the two looks at which a worker must look dead: more than LEASE_SECONDS."""
+"""Time between the two checks that must find a worker dead: more than LEASE_SECONDS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def rescue_worker(using: str, worker_id: int, death: DeathReport) -> Rescued:
     )
     if rescued:
         logger.warning(
-            "worker %s died (%s); of its jobs, to run again: %d, returned unharmed: %d, ended: %d",
+            "worker %s died (%s): %d jobs are retried, %d returned without an attempt, %d ended",
             worker_id,
             death.reason,
             len(rescued.retried),
@@ -169,7 +169,7 @@ def _log_ended(jobs: Iterable[tuple[Held, Verdict]], death: DeathReport) -> None
     for job, verdict in jobs:
         if verdict.ends and not job.cancel:
             logger.error(
-                "job %s (%s) failed for good with its worker: %s",
+                "job %s (%s) ended in error because its worker died: %s",
                 job.id,
                 job.task,
                 death.reason,
@@ -196,11 +196,11 @@ def _count(using: str, worker_id: int, jobs: Iterable[tuple[Held, Verdict]], err
         with transaction.atomic(using=using):
             add_figures(using, with_totals(counts))
     except DatabaseError:
-        logger.warning("the jobs of worker %s are missing in the figures", worker_id, exc_info=True)
+        logger.warning("counting the lost attempts of worker %s failed", worker_id, exc_info=True)
 
 
 def last_words(job_id: int, reason: str) -> str:
-    """Return the last error of a process of an executor that kills itself for the sake of a job."""
+    """Return the last error of an executor's process that kills itself because of a job."""
     return f"killed for job {job_id}: {reason}"
 
 

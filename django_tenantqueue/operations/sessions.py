@@ -65,10 +65,9 @@ def make_user_limit(
 def tune_session(ids: Ids, *, using: str | None = None, **changes: Any) -> Sequence[int]:
     """Change columns of sessions or user limits: num_slots, paused, on_wait, on_failure.
 
-    Return those that have other values now. Only the named columns are written; the effect is there
-    at once, in both directions: jobs that were let through and that no worker has claimed go back
-    into the line. Raises InvalidOption for another column and Django's ValidationError for a bad
-    value; Session.DoesNotExist.
+    Return the changed ids. Only the named columns are written. The effect is immediate in both
+    directions: released jobs that no worker has claimed go back into the line. Raises InvalidOption
+    for another column and Django's ValidationError for a bad value; Session.DoesNotExist.
     """
     alias = alias_of(using)
     chosen = ids_of(ids, Session)
@@ -110,13 +109,13 @@ class Pruning:
     """Removes the rows of idle sessions, a bounded number in each step."""
 
     most: int = 1000
-    """Rows that one step looks at."""
+    """Rows that one step reads."""
     keep_seconds: float = 3600.0
     """Age below which a row stays. Much less makes the rows of sessions in use again and again."""
     after: int = 0
 
     def step(self, using: str) -> int:
-        """Look at the next rows; return how many were removed."""
+        """Delete those of the next rows that are not needed; return how many."""
         removed, self.after = prune_sessions(
             using, after=self.after, most=self.most, keep_seconds=self.keep_seconds
         )

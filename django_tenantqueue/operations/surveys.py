@@ -77,12 +77,12 @@ class Surveys:
         self.surveyed(found, seconds=time.monotonic() - began)
         if self.is_active and not was_active:
             logger.info(
-                "a transaction that is held open keeps the server from cleaning up: from now on "
-                "claims pass over %d index entries of finished jobs",
+                "an open transaction prevents vacuum: claims skip %d index entries of finished "
+                "jobs",
                 found.dead_entries,
             )
         elif was_active and not self.is_active:
-            logger.info("claims look for jobs of all ids again")
+            logger.info("vacuum works again: claims search all ids")
 
     def surveyed(self, survey: Survey, *, seconds: float) -> None:
         """Learn from a survey that took this long."""
@@ -109,7 +109,7 @@ class Surveys:
         self._survey_at = min(self._survey_at, self._surveyed_at + distance)
 
     def failed(self) -> None:
-        """Go on as before: a survey took too long, or could not be made."""
+        """Continue as before: a survey timed out or failed."""
         self._is_wanted = False
         self._not_before = self._clock() + 10 * self.timeout
         self.timeout = min(60.0, 2 * self.timeout)
@@ -123,7 +123,7 @@ class Surveys:
             self._places.read_all()
 
     def fill(self, request: ClaimRequest) -> None:
-        """Tell a claim since when slots are taken.
+        """Set for a claim since when slots are taken.
 
         With the wait at the turnstile, an answer is used for less time than its margin.
         """

@@ -110,7 +110,7 @@ def _check_alias(what: str, alias: str, using: str) -> None:
     if alias == using or known.get("TEST", {}).get("MIRROR") == using:
         return
     raise InvalidOption(
-        f"{what} is from the database {alias!r}, and this call is about {using!r}: say "
+        f"{what} is from the database {alias!r}, but this call uses {using!r}: give "
         f"using={alias!r} if its jobs are meant. A replica names its primary as TEST MIRROR"
     )
 
@@ -159,7 +159,7 @@ def choose(
     if tenant is not None:
         return queues_of_tenant(verb, tenant, using)
     names = ", ".join(f"{name}=" for name in keywords)
-    raise InvalidOption(f"{verb}() needs what it acts on: rows or ids in front, or {names}")
+    raise InvalidOption(f"{verb}() needs rows or ids, or one of {names}")
 
 
 def by_position(
@@ -185,7 +185,7 @@ def by_position(
         if isinstance(found, BaseManager):
             say = f". A manager has a queryset: {verb}(….all())"
         elif isinstance(found, str) and hint in _NAMES:
-            say = f", or say what it is by a keyword, as in {verb}({hint}={found!r})"
+            say = f", or use a keyword, as in {verb}({hint}={found!r})"
         else:
             say = ""
         raise InvalidOption(
@@ -197,7 +197,7 @@ def by_position(
     model = next(iter(given.models), None) or (MODELS[bare] if bare else None)
     if given.ids and model is None:
         raise InvalidOption(
-            f"{verb}({given.ids[0]}): the id may be one of several kinds of rows. Say which by a "
+            f"{verb}({given.ids[0]}): the id may be one of several kinds of rows. Use a "
             f"keyword, as in {verb}({hint}={given.ids[0]}), or give the row"
         )
     return Chosen(model, sorted(set(given.ids)))
@@ -270,7 +270,7 @@ def _queues(given: _Names) -> Iterable[int]:
             whose = "no tenant has a" if given.tenant is None else f"tenant {given.tenant!r} has no"
             raise UnknownQueue(
                 f"{given.verb}(queue={name!r}): {whose} queue of that name."
-                f"{near_names(name, rows)} make_queue() makes one"
+                f"{near_names(name, rows)} make_queue({given.tenant or '…'!r}, {name!r}) makes one"
             )
         yield from found
 

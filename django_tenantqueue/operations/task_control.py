@@ -31,12 +31,11 @@ def rate_task(
     allow_unknown: bool = False,
     using: str | None = None,
 ) -> TaskControl:
-    """Let at most `max_per_second` jobs of a task start in a second, of all tenants together.
+    """Limit the starts of a task's jobs, over all tenants; `max_per_second` None: no limit.
 
-    `burst`: how many may start at once after a pause; None: those of one second, at least one. No
-    rate: None. A job whose claim was under way starts all the same. Raises InvalidOption when no
-    task is known by that name, unless `allow_unknown` is true, and Django's ValidationError for a
-    bad number.
+    `burst`: jobs that may start at once after a pause; None, also to reset it: those of one second,
+    at least one. A job whose claim is under way still starts. Raises InvalidOption for an
+    unknown task, unless `allow_unknown` is true, and Django's ValidationError for a bad number.
     """
     alias = alias_of(using)
     task: Any = getattr(name, "name", name)
@@ -50,13 +49,13 @@ def rate_task(
 
 
 def check_name(name: str, *, using: str | None = None) -> None:
-    """Raise InvalidOption when no task, control or ended job has that name."""
+    """Raise InvalidOption if no task, control or finished job has that name."""
     if not isinstance(name, str) or not name.strip():
         raise InvalidOption(f"{name!r} is not the name of a task: give it as its jobs show it")
     check_text("task", name)
     if not is_known(alias_of(using), name):
         raise InvalidOption(
-            f"no task or method is named {name!r} here, and no ended job.{near_tasks(name)} Say "
+            f"no task, method or finished job is named {name!r} here.{near_tasks(name)} Use "
             "allow_unknown=True, or --allow-unknown on a command line, to control a task that only "
             "other code knows"
         )

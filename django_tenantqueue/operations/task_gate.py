@@ -1,8 +1,8 @@
-"""The gate of tasks that are paused, capped or have a rate. It stands behind the claim.
+"""The gate of tasks that are paused or have a limit or a rate. It follows the claim.
 
 A claim says of each job whether its task has a control. The worker then takes a slot or a start of
-the task for the job, under a lock, or puts the job into the line of the task, where claims do not
-read. When a job ends, or the rate brings a start, as many jobs leave the line as may start, queue
+the task for the job, under a lock, or puts the job into the line of the task, which claims do not
+read. When a job ends, or the rate allows a start, as many jobs leave the line as may start, queue
 by queue.
 """
 
@@ -30,7 +30,7 @@ from .places import MOST_STEPS
 logger = logging.getLogger("django_tenantqueue")
 
 MOST_QUEUES = MOST_STEPS
-"""Queues that one release looks at, and tasks for which a process remembers where it continues."""
+"""Queues that one release reads, and tasks for which a process remembers where it continues."""
 
 _places: dict[tuple[str, str], Place] = {}
 
@@ -62,7 +62,7 @@ def take(where: Where, worker_id: int, jobs: Sequence[ClaimedJob]) -> Taken:
     except (psycopg.Error, DatabaseError) as error:
         if not is_lock_lost(error):
             raise
-        logger.info("jobs wait in the lines of their tasks: %s", error)
+        logger.info("locking tasks failed, their jobs wait in line: %s", error)
         verdicts = queries.take_task_slots(where, worker_id, jobs, locked=False)
     found = {verdict.job_id: verdict for verdict in verdicts}
     for job in jobs:

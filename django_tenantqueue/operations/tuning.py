@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import FloatField, IntegerField, Model, QuerySet
 from django.utils.translation import gettext
 
+from ..calls import foreign
 from ..exceptions import InvalidArgument, InvalidOption
 from ..models import Change
 from .changes import Edit, merged, record_edits, record_rows
@@ -80,9 +81,10 @@ def lock_or_make(rows: QuerySet[M], unique: Sequence[str], values: Mapping[str, 
 
 def check_columns(changes: Mapping[str, Any], tunable: Sequence[str]) -> None:
     """Raise InvalidOption when a column cannot be tuned."""
-    unknown = sorted(set(changes) - set(tunable))
-    if unknown:
-        raise InvalidOption(f"{unknown[0]!r} cannot be tuned: it must be one of {tunable}")
+    for name in sorted(set(changes) - set(tunable)):
+        meant = foreign.QUEUE.get(name)
+        hint = f"use {meant}. It" if meant in tunable else "it"
+        raise InvalidOption(f"{name!r} cannot be tuned: {hint} must be one of {tunable}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,8 @@ def _cleaned(row: Model, name: str, value: Any) -> Any:
     if isinstance(value, timedelta) and isinstance(field, FloatField):
         value = value.total_seconds()
     try:
+        if isinstance(value, bool) and isinstance(field, IntegerField | FloatField):
+            raise ValidationError(gettext("Enter a number."))
         if isinstance(value, float):
             if not isfinite(value):
                 raise ValidationError(gettext("Enter a number."))

@@ -152,7 +152,7 @@ class _Placing:
         self.row["keys"] = [call.key for call in calls]
 
     def _settle(self, found: dict[int, Placed], calls: Sequence[KeyedCall]) -> set[int]:
-        """Do what the strategy says with the existing jobs; return those to look at again."""
+        """Apply the strategy to the existing jobs; return those to check again."""
         existing = {nth: job for nth, job in found.items() if not job.is_new}
         if not existing:
             return set()

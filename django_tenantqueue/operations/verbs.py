@@ -52,7 +52,7 @@ def _retry_monitors(ids: Ids, *, using: str) -> Result:
 def _ending(order: Callable[..., list[int]]) -> Operation:
     def end(ids: Ids, *, using: str) -> Result:
         runners = Worker.objects.using(using).filter(pk__in=ids, role=Role.RUNNER)
-        why = "it is a process of an executor: end it as that says"
+        why = "it is a process of an executor: stop it with the executor's tools"
         refused = dict.fromkeys(runners.values_list("pk", flat=True), why)
         return Result.of(ids, requested=order(ids, using=using), refused=refused)
 

@@ -19,7 +19,7 @@ def drain(worker_ids: Iterable[int], *, using: str | None = None) -> list[int]:
 
 
 def stop(worker_ids: Iterable[int], *, using: str | None = None) -> list[int]:
-    """Let workers drain, and give back jobs that run after their shutdown timeout.
+    """Drain workers, and return jobs that still run after their shutdown timeout.
 
     Return those that had no such order. Supervisors read the order within seconds.
     """

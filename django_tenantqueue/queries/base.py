@@ -75,7 +75,7 @@ def execute(where: Where, name: str, params: Mapping[str, Any]) -> psycopg.Curso
     wrapper = connections[where]
     raw = ready_connection(wrapper)
     with wrapper.wrap_database_errors:
-        # planned anew each time, for the current size of the tables
+        # planned again each time, for the current size of the tables
         return send_statement(raw, name, params, prepare=False)
 
 
@@ -103,7 +103,7 @@ LOCK_MILLISECONDS = 50
 WORKER_LOCK_MILLISECONDS = LOCK_MILLISECONDS * 4
 """Longest wait of a worker's claims and heartbeats for a lock."""
 LOCK_TIMEOUT = b"SET LOCAL lock_timeout = %d" % WORKER_LOCK_MILLISECONDS
-"""Bounds this wait behind a transaction pooler, where a session has no settings (see
+"""Limits this wait behind a transaction pooler, where a session has no settings (see
 worker/connection.py). Without it a worker's claims and heartbeats would wait, too."""
 
 

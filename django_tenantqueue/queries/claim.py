@@ -28,12 +28,12 @@ Key = tuple[int, int]
 NO_ARRIVALS = sys.maxsize
 """An id that no job reaches."""
 MOST_ARRIVALS = MOST_ROOM // 2
-"""Most ids of new jobs that a claim looks at."""
+"""Most ids of new jobs that a claim reads."""
 
 
 @dataclass(slots=True)
 class ClaimRequest:
-    """The room for jobs of one claim, and the places where it looks."""
+    """The room for jobs of one claim, and the places that it reads."""
 
     worker_id: int
     room_threads: int
@@ -43,7 +43,7 @@ class ClaimRequest:
     known: Mapping[Place, int] = field(default_factory=dict)
     """Places that may have ready jobs, and their least ids."""
     arrivals_after: int = NO_ARRIVALS
-    """The claim looks at jobs with higher ids, at most MOST_ARRIVALS."""
+    """The claim reads jobs with higher ids, at most MOST_ARRIVALS."""
     cursor: Place = FIRST_PLACE
     """The claim steps from this place to the next ones with ready jobs."""
     most_steps: int = 200
@@ -65,7 +65,7 @@ class ClaimRequest:
     exclude_queues: list[str] | None = None
     tenants: list[str] | None = None
     executor: str | None = None
-    """Whose queues are served; None: those of no executor."""
+    """The executor whose queues are served; None: the workers' queues."""
     start_keys: Mapping[Pair, Key] = field(default_factory=dict)
     """Where claims begin to read in some lanes and queues: see PassedOver."""
 
@@ -105,13 +105,13 @@ class ClaimedJob:
     gates: str | None = None
     """The gates it has passed, for JobGates.read()."""
     is_controlled: bool = False
-    """Its task is paused or capped: it must not start without a slot of its task."""
+    """Its task is paused or limited: it must not start without a slot of its task."""
     waited_seconds: float = 0.0
-    """From when it could have run until this claim."""
+    """Time from when it could run until this claim."""
 
 
 class Status(StrEnum):
-    """The state of a place when a claim looked at it."""
+    """The state of a place when a claim read it."""
 
     OPEN = "open"
     EMPTY = "empty"
@@ -153,7 +153,7 @@ class Look:
     last_arrival: int = 0
     """The last id that was given to a job."""
     has_controls: bool = False
-    """Some tasks are paused or capped: see PassedOver."""
+    """Some tasks are paused or limited: see PassedOver."""
     edits: int = 0
     """Updates of queues so far, by the server's statistics."""
     entries: int = 0

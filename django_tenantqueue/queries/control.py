@@ -39,7 +39,7 @@ class DutyRun:
 
 
 def record_duty(using: str, run: DutyRun) -> None:
-    """Keep what a maintenance duty did last."""
+    """Store the last run of a maintenance duty."""
     fetch(using, "record_duty", {name: getattr(run, name) for name in DutyRun.__slots__})
 
 

@@ -45,7 +45,7 @@ class NewJob(TypedDict):
     """Insert although the queue is not visible: for a REPEATABLE READ caller whose snapshot is
     older than the queue."""
     has_room: bool
-    """The queue's limit of waiting jobs was looked at. insert_job.sql has no use for it."""
+    """The queue's limit of waiting jobs was checked. insert_job.sql does not use it."""
 
 
 class GatedJob(NewJob):
@@ -66,7 +66,7 @@ class GatedJob(NewJob):
 
 
 class InsertedJob(NamedTuple):
-    """What the database made of a new job."""
+    """A new job as the database stored it."""
 
     id: int
     state: str
@@ -82,14 +82,14 @@ class InsertedJobs(NamedTuple):
 
 
 class FoundQueue(NamedTuple):
-    """The part of a tenant queue that enqueuing looks at."""
+    """The part of a tenant queue that enqueuing reads."""
 
     id: int
     retired: bool
 
 
 class NewQueue(NamedTuple):
-    """A tenant queue that is made at its first use."""
+    """A tenant queue that is created at its first use."""
 
     tenant: str
     name: str
@@ -98,7 +98,7 @@ class NewQueue(NamedTuple):
 
 
 def insert_job(wrapper: BaseDatabaseWrapper, job: NewJob) -> InsertedJob | None:
-    """Insert one job; None when its queue is retired, not visible, or has `max_waiting`."""
+    """Insert one job; None if its queue is retired, not visible, or has `max_waiting`."""
     rows = fetch_prepared(wrapper, "insert_job", job)
     if not rows:
         return None
@@ -166,7 +166,7 @@ def count_waiting(using: str, queue_id: int) -> tuple[int, int] | None:
 
 
 def create_queues(using: str, queues: Sequence[NewQueue]) -> dict[QueueName, FoundQueue]:
-    """Make tenant queues unless they exist, committed at once; return all of them."""
+    """Create tenant queues unless they exist, committed at once; return all of them."""
     params = {
         "tenants": [queue.tenant for queue in queues],
         "names": [queue.name for queue in queues],
@@ -204,7 +204,7 @@ def wake_any_workers(where: Where, *, most: int, worker_id: int = 0) -> int:
 
 
 def _wake(send: Callable[[], list[tuple[Any, ...]]]) -> int:
-    """Wake workers, again when all who sleep had their rows locked; return how many.
+    """Wake workers, again if the rows of all sleeping ones were locked; return how many.
 
     Such a lock belongs to a heartbeat or to another wake-up, and lasts for a moment.
     """

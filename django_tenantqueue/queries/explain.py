@@ -1,4 +1,4 @@
-"""Statements that tell what keeps one job from starting. Each is bounded, whatever waits."""
+"""Statements that find what keeps one job from starting. Each is bounded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .base import fetch
 
 @dataclass(frozen=True, slots=True)
 class GateJob:
-    """A job that a gate has let through."""
+    """A job that a gate has released."""
 
     id: int
     state: str
@@ -21,9 +21,10 @@ class GateJob:
 
 @dataclass(frozen=True, slots=True)
 class MonitorGate:
-    """What lets a monitor feed its details. `in_flight` is counted up to `parallel`.
+    """The state that decides whether a monitor feeds.
 
-    `feeds_in_seconds`: when its interval has passed. None: it has no interval, or was not fed yet.
+    `in_flight` is counted up to `parallel`. `feeds_in_seconds`: when its interval has passed; None:
+    it has no interval, or was not fed yet.
     """
 
     id: int
@@ -43,12 +44,12 @@ class MonitorGate:
 
 
 def list_gate_jobs(using: str, kind: str, key: str, *, most: int) -> list[GateJob]:
-    """Return jobs that a session, a user or an exclusive key has let through."""
+    """Return jobs that a session, a user limit or an exclusive key has released."""
     rows = fetch(using, "list_gate_jobs", {"kind": kind, "key": key, "most": most})
     return [GateJob(*row) for row in rows]
 
 
 def read_monitor_gate(using: str, monitor_id: int) -> MonitorGate | None:
-    """Return what lets a monitor feed its details; None: there is no such monitor."""
+    """Return the MonitorGate of a monitor; None: it does not exist."""
     rows = fetch(using, "read_monitor_gate", {"monitor_id": monitor_id})
     return MonitorGate(*rows[0]) if rows else None

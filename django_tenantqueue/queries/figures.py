@@ -16,14 +16,14 @@ ALL = 0
 MOST_ROWS = 300
 """Most rows of each kind that one call adds to. Further ones count only in the figures of all."""
 LONGEST = 300
-"""Characters of a task's name or an error's class that figures keep: an index has them."""
+"""Characters of a task's name or an exception class that figures keep: an index has them."""
 UNNAMED = "?"
-"""In place of a class that is not known."""
+"""Stands for an unknown class."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """What happened to some jobs.
+    """Counts of some jobs.
 
     `waits` and `runs` are durations counted by their places (see `histogram`).
     """
@@ -82,7 +82,7 @@ Key = tuple[int, str, str]
 def with_totals(counts: Mapping[Key, Counts]) -> dict[Key, Counts]:
     """Return the busiest of these counts of queues, with those of all queues.
 
-    The totals are those of each task, of each task and class of error, and of all jobs.
+    The totals are those of each task, of each task and exception class, and of all jobs.
     """
     totals: defaultdict[Key, Counts] = defaultdict(Counts)
     everything = Counts()
@@ -173,7 +173,7 @@ def sum_of_queues(using: str, queue_ids: Sequence[int], *, since: datetime) -> d
 
 @dataclass(frozen=True, slots=True)
 class QueueFailures:
-    """Failed runs of one queue. `capped`: there may be more queues than were looked at."""
+    """Failed runs of one queue. `capped`: there may be more queues than were read."""
 
     queue_id: int
     failed: int
@@ -182,7 +182,7 @@ class QueueFailures:
 
 
 def sum_failures_by_queue(using: str, *, since: datetime, visits: int) -> list[QueueFailures]:
-    """Return what failed since `since` by queue; looks at up to `visits` queues."""
+    """Return the failures since `since` by queue; reads up to `visits` queues."""
     found = fetch(using, "sum_failures_by_queue", {"since": since, "visits": visits})
     return [QueueFailures(*row) for row in found]
 

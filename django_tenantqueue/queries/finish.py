@@ -1,4 +1,4 @@
-"""Statements that end runs, give jobs back, and report runs that go on."""
+"""Statements that end runs, return jobs, and report runs."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Finished:
     gates: str | None = None
 
     def halt(self) -> Halt | None:
-        """Return what may halt the session of this job, when it did not end well."""
+        """Return the Halt of this job, if it did not succeed."""
         return None if self.state == State.SUCCESS else halt_of(self.id, self.gates)
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A run that failed; it is retried after `delay_seconds`, unless its job shall be cancelled."""
+    """A run that failed; it is retried after `delay_seconds`, unless its job was cancelled."""
 
     id: int
     claim_seq: int
@@ -56,7 +56,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """What is known of a run that goes on."""
+    """The state of a running job."""
 
     id: int
     claim_seq: int
@@ -66,7 +66,7 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A claim that still stands."""
+    """A valid claim."""
 
     id: int
     claim_seq: int
@@ -117,10 +117,10 @@ def return_jobs(
     errors: Mapping[tuple[int, int], str] = NO_ERRORS,
     max_errors: int = 10,
 ) -> set[int]:
-    """Give claimed jobs (id, claim_seq) back, no attempt counted; return the ids given back.
+    """Return claimed jobs (id, claim_seq) to their queues without an attempt; return their ids.
 
-    Left out are those that were lost, and those that shall be cancelled.
-    `errors`: claim -> JSON text of an error that is kept with its job, at most once in a row.
+    Lost and cancelled ones are left out. `errors`: claim -> JSON text of an error that is kept with
+    its job, at most once in a row.
     """
     claims = sorted(dict(sorted(claims)).items())  # of one job the latest claim alone can stand
     params = {
@@ -142,9 +142,9 @@ def find_claims(connection: psycopg.Connection[Any], worker_id: int) -> set[tupl
 def record_runs(
     connection: psycopg.Connection[Any], worker_id: int, runs: Sequence[RunRecord]
 ) -> set[int]:
-    """Write starts, progress and statistics of runs that go on; return the ids written.
+    """Write starts, progress and statistics of running jobs; return the ids written.
 
-    Left out are those whose claim was lost, and those whose rows are locked.
+    Jobs whose claim was lost and jobs whose rows are locked are left out.
     """
     params = {
         "worker": worker_id,
@@ -159,7 +159,7 @@ def record_runs(
 def watch_jobs(
     connection: psycopg.Connection[Any], worker_id: int, ids: Sequence[int]
 ) -> list[Watched]:
-    """Return the claims among `ids` that still stand."""
+    """Return the valid claims among `ids`."""
     rows = fetch(connection, "watch_jobs", {"worker": worker_id, "ids": array(ids)})
     return [Watched(*row) for row in rows]
 

@@ -1,4 +1,4 @@
-"""Statements that tell what the fleet is doing. None walks the history or the whole backlog."""
+"""Statements about the state of the fleet. None walks the history or the whole backlog."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class HeldJobs:
 
 @dataclass(frozen=True, slots=True)
 class UnknownJobs:
-    """Jobs that were given back since no worker that claimed them knows their task."""
+    """Jobs that were returned because no worker that claimed them knows their task."""
 
     task: str
     jobs: int
@@ -102,7 +102,7 @@ def count_jobs(using: str, *, most: int) -> JobCounts:
 
 
 def list_stuck_lines(using: str, *, most: int) -> list[StuckLine]:
-    """Return lines of held jobs that have been stopped; looks at up to `most` of each kind."""
+    """Return lines of held jobs that have been stopped; reads up to `most` of each kind."""
     rows = fetch_in_order(using, "list_stuck_lines", {"most": most})
     return [StuckLine(*row) for row in rows]
 
@@ -110,7 +110,7 @@ def list_stuck_lines(using: str, *, most: int) -> list[StuckLine]:
 def list_held(using: str, *, listed: int, visits: int, most: int) -> list[HeldJobs]:
     """Return up to `listed` queues of each gate that hold jobs, the longest wait first.
 
-    Looks at up to `visits` (queue, gate), and counts up to `most` jobs of each that it returns.
+    Reads up to `visits` (queue, gate), and counts up to `most` jobs of each that it returns.
     """
     params = {"listed": listed, "visits": visits, "most": most}
     return [HeldJobs(*row) for row in fetch_in_order(using, "list_held", params)]
@@ -163,7 +163,7 @@ def list_busy_queues(
 ) -> list[BusyQueue]:
     """Return all queues with ready jobs, and up to `listed` in all, the longest wait first.
 
-    Looks at up to `visits` (lane, queue) and `active` active jobs. Counts up to `startable` ready
+    Reads up to `visits` (lane, queue) and `active` active jobs. Counts up to `startable` ready
     jobs, and up to `blocked` jobs of each of REASONS.
     """
     params = {

@@ -61,7 +61,7 @@ def _number(stored: dict[str, object], name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PreviousResult:
-    """What the job before has returned, as JSON text or as the reference to a cache."""
+    """The result of the previous job, as JSON text or as the reference to a cache."""
 
     result: str | None
     result_ref: str | None

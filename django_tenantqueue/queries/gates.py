@@ -1,4 +1,4 @@
-"""Statements that let jobs through their gates, and those about the rows of sessions and users."""
+"""Statements that release jobs at their gates, and those about sessions and user limits."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Released:
     places: dict[Place, int] = field(default_factory=dict)
     """Where they became ready, and the least ids there."""
     has_controls: bool = False
-    """Some tasks are paused or capped: their jobs may stand in the lines of these gates."""
+    """Some tasks are paused or limited: their jobs may be in the lines of these gates."""
 
     def note(self, job_id: int, place: Sequence[int], *, moved: bool = False) -> None:
         """Count a job that became ready at a queue's priority; not one that only moved there."""
@@ -75,7 +75,7 @@ class Released:
 
 
 def is_lock_lost(error: BaseException) -> bool:
-    """Whether it says, or Django's error says, that a lock could not be had."""
+    """Whether this error, or the cause of Django's, is of a lock that timed out."""
     lost = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
     return isinstance(error, lost) or isinstance(error.__cause__, lost)
 
@@ -88,7 +88,7 @@ def lock_gates(where: Where, kind: str, keys: Sequence[str]) -> bool:
 
 
 def release_gates(where: Where, kind: str, keys: Sequence[str], *, user_slots: int) -> list[Moved]:
-    """Let jobs through sessions, users or exclusive keys that are locked; return the moved ones."""
+    """Release jobs at locked sessions, user limits or exclusive keys; return the moved ones."""
     params = {"kind": kind, "keys": list(keys), "user_slots": user_slots}
     return [Moved(*row) for row in fetch(where, "release_gates", params)]
 
@@ -96,9 +96,9 @@ def release_gates(where: Where, kind: str, keys: Sequence[str], *, user_slots: i
 def find_open(
     where: Where, kind: str, *, after: str, most: int, user_slots: int
 ) -> tuple[set[str], str]:
-    """Look at up to `most` gates of a kind that hold jobs, in the order of their keys.
+    """Read up to `most` gates of a kind that hold jobs, in the order of their keys.
 
-    Return those that a release would change, and where the next look begins.
+    Return those that a release would change, and where the next read begins.
     """
     params = {"after": after, "most": most, "kind": kind, "user_slots": user_slots}
     rows = fetch(where, "find_open_gates", params)

@@ -38,10 +38,10 @@ class JobFilter:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a statement found.
+    """The ids that a statement found.
 
-    `ids` is complete from `floor` up: jobs below it were not looked at; 0: all were. `capped`:
-    there were more than `most` to look at, in no order of ids, so that some may be missing.
+    `ids` is complete from `floor` up: jobs below it were not read; 0: all were. `capped`: there
+    were more than `most` to read, in no order of ids, so that some may be missing.
     """
 
     ids: Sequence[int]
@@ -104,8 +104,8 @@ Statement = Literal[
 def list_jobs(using: str, name: Statement, asked: JobFilter, *, page: int, most: int) -> Found:
     """Run one of the statements, which read different indexes: `page` ids at most, newest first.
 
-    `most` bounds what is looked at. Unless it is by owner, the states are those of unfinished jobs
-    or those of finished ones.
+    `most` limits what is read. Unless it is by owner, the states are those of unfinished jobs or
+    those of finished ones.
     """
     states = frozenset(State) if asked.states is None else asked.states
     source_types, source_id = asked.source or ((), None)

@@ -1,4 +1,4 @@
-"""Statements that tell what bounds a monitor, and which errors its details ended in."""
+"""Statements that find what limits a monitor, and the errors of its details."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DetailGroup:
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """Failed details of one task and one class of error, and the newest of them."""
+    """Failed details of one task and one exception class, and the newest of them."""
 
     task: str
     error: str

@@ -1,4 +1,4 @@
-"""Statements that tell a job its monitor, and what has become of the details."""
+"""Statements that read the monitor of a job, and the results of its details."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def end_monitors(where: Where, keys: Sequence[str]) -> int:
 def find_open_monitors(
     where: Where, *, after: int, most: int, by_tenant: bool
 ) -> list[OpenMonitor]:
-    """Look at up to `most` monitors with unfinished jobs, in the order of their ids."""
+    """Read up to `most` monitors with unfinished jobs, in the order of their ids."""
     params = {"after": after, "most": most, "by_tenant": by_tenant}
     return [OpenMonitor(*row) for row in fetch(where, "find_open_monitors", params)]
 

@@ -12,7 +12,7 @@ def is_transaction_pooler(alias: str) -> bool:
     """Whether the connections of `alias` get another session with each transaction.
 
     A pooler gives each client a number of its own in place of the server's process id. When the
-    numbers differ, a second connection tells the kinds apart: only a transaction pooler gives it
+    numbers differ, a second connection distinguishes the kinds: only a transaction pooler gives it
     the session of the first, which is open too.
     """
     first = connections[alias]
@@ -36,6 +36,6 @@ def _session(wrapper: BaseDatabaseWrapper) -> int:
 
 
 def _told(wrapper: BaseDatabaseWrapper) -> int:
-    """Return the process id that was told when the connection was opened."""
+    """Return the process id that the server sent when the connection was opened."""
     raw: Any = wrapper.connection
     return int(raw.info.backend_pid)

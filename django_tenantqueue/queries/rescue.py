@@ -1,4 +1,4 @@
-"""Statements that tell the dead from the living, and take back what the dead held."""
+"""Statements that find dead workers and take back their jobs."""
 
 from __future__ import annotations
 
@@ -100,9 +100,9 @@ def rescue_worker(
 ) -> tuple[list[Verdict], bool]:
     """Take back the jobs of a dead worker and, when none is left, delete its row.
 
-    In one transaction. `judge` says what becomes of each job; `error` is the JSON text of the
-    error to keep with those that count. Returns its verdicts, and whether nothing is left: jobs
-    whose rows are locked wait for the next try.
+    In one transaction. `judge` decides about each job; `error` is the JSON text of the error to
+    keep with those that count. Returns its verdicts, and whether nothing is left: jobs whose rows
+    are locked wait for the next try.
     """
     shared = {"worker": worker_id, "error": error, "crashed": crashed, "max_errors": max_errors}
     with transaction.atomic(using=using):

@@ -19,10 +19,10 @@ def find_grown_tables(using: str, *, least_pages: int = 64, growth: int = 4) -> 
 
 
 def refresh_size(using: str, table: str) -> None:
-    """Tell the planner how large a table is, which has all sessions plan anew.
+    """Update the planner's size of a table, which makes all sessions plan again.
 
-    Reads at most 3,000 rows, whatever is there: the statistics of columns are left to autovacuum,
-    which goes on counting the changes that it waits for. Does nothing while that is at the table.
+    Reads at most 3,000 rows. The statistics of columns are left to autovacuum, which continues to
+    count the changes that it waits for. Does nothing while autovacuum works on the table.
     """
     raw = ready_connection(connections[using])
     command = sql.SQL("ANALYZE (SKIP_LOCKED) {} ({})").format(

@@ -165,8 +165,8 @@ def set_aside(
 ) -> list[JobGates]:
     """Move jobs of closed tasks into the lines of their tasks; return the gates of each.
 
-    It looks at `most` jobs in the line of each gate of this kind. With READY it looks at `most`
-    ready jobs of each of `pairs`.
+    It reads `most` jobs in the line of each gate of this kind. With READY it reads `most` ready
+    jobs of each of `pairs`.
     """
     params = {
         "kind": kind,

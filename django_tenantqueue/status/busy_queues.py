@@ -16,7 +16,7 @@ from .job_pages import queue_ids
 class Busy:
     """The queues that have ready or active jobs, the longest wait first.
 
-    `capped`: there are more than one walk looks at.
+    `capped`: there are more than one walk reads.
     """
 
     queues: Sequence[BusyQueue]

@@ -1,4 +1,4 @@
-"""The progress of a monitor, as that of its callback: the job that stands for all details."""
+"""The progress of a monitor, shown as that of its callback, which represents all details."""
 
 from __future__ import annotations
 

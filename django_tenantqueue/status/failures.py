@@ -1,4 +1,4 @@
-"""Failed runs by task and class of error: how many, since when, where, and their jobs."""
+"""Failed runs by task and exception class: how many, since when, where, and their jobs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ READ_OF_GROUP = READ // 40
 """Rows of figures of each group in which its queues are found."""
 
 Pair = tuple[str, str]
-"""The name of a task and a class of errors, as figures have them."""
+"""The name of a task and an exception class, as in figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def read_failures(
     error: str | None = None,
     queues_listed: int = NAMED,
 ) -> FailurePage:
-    """Read the groups of a range of `hours`, of some queues, a task, or a class of error.
+    """Read the groups of a range of `hours`, of some queues, a task, or an exception class.
 
     Four statements at most. None walks the history.
     """
@@ -227,7 +227,7 @@ def describe(using: str, ids: Sequence[int]) -> dict[int, Example]:
 def walk_failed(using: str, group: Group, *, step: int = BATCH) -> Iterator[list[int]]:
     """Yield the ids of jobs of a group that ended in error, the newest first, in steps.
 
-    A job that fails again while this goes on is not found again. A step may be empty.
+    A job that fails again meanwhile is not found again. A step may be empty.
     """
     last: FailedJob | None = None
     while True:
@@ -255,7 +255,7 @@ Walk = Callable[..., Iterator[list[int]]]
 
 
 def find(walk: Walk, using: str, group: Group, *, most: int, walked: int) -> FoundJobs:
-    """Return up to `most` jobs that a walk finds. It looks at `walked` jobs of the group."""
+    """Return up to `most` jobs that a walk finds. It reads `walked` jobs of the group."""
     ids: list[int] = []
     step = min(most + 1, BATCH) if group.queues is None else BATCH
     with read_in_order(using):

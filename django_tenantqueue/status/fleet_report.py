@@ -55,12 +55,12 @@ class WorkerReport:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Whether workers are short.
+    """Whether more workers are needed.
 
-    `startable`: ready jobs, up to COUNTED_TO, that would start at once if there were more workers;
-    `oldest_wait_seconds`: since when the first of them is ready, None when there is none (those of
-    gates are left out). `running` of `threads` and `async_slots`: what the workers that are alive
-    and go on said with their last heartbeats.
+    `startable`: ready jobs, up to COUNTED_TO, that would start at once with more workers;
+    `oldest_wait_seconds`: the wait of the first of them, None without any (those of gates are left
+    out). `running` of `threads` and `async_slots`: of the workers that are alive and neither drain
+    nor stop, from their last heartbeats.
     """
 
     startable: int
@@ -89,7 +89,7 @@ class FleetReport:
     need: Need
     problems: Sequence[Problem]
     whole: bool = True
-    """False: it tells of some tenants only, and nothing of workers and needs."""
+    """False: it covers some tenants only, without workers and needs."""
 
 
 def read_report(using: str, *, jobs: int, busy: Busy | None = None) -> FleetReport:
@@ -120,9 +120,9 @@ def read_report_of(
     loads: Iterable[QueueLoad],
     busy: Busy | None = None,
 ) -> FleetReport:
-    """Return what users are shown who see these tenants only, whose queues have these loads.
+    """Return the report for users who see these tenants only, whose queues have these loads.
 
-    It tells nothing of the workers, except which of these queues none of them takes.
+    Of the workers it has only which of these queues none of them takes.
     """
     counts = list(loads)
     is_cut = any(max(c.running, c.waiting) >= COUNTED_TO for c in counts)
@@ -162,7 +162,7 @@ def states_of(workers: Iterable[Worker], now: datetime) -> list[tuple[WorkerStat
 
 
 def need_of(workers: Iterable[tuple[WorkerState, Worker]], queues: Iterable[BusyQueue]) -> Need:
-    """Return whether these workers are short for what could start in these queues."""
+    """Return the Need of these workers: the jobs that could start, their wait, and what runs."""
     startable = [queue for queue in queues if queue.blocked is None]
     waits = [q.startable_seconds for q in startable if q.startable_seconds is not None]
     going_on = [

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from ..batches import BATCH
 from ..models import TenantQueue
 from ..queries.lists import NEWEST, JobFilter
-from ..states import ACTIVE, FINAL, UNFINISHED, State
+from ..states import ACTIVE, ELSEWHERE, FINAL, UNFINISHED, State
 from ..text import is_storable, read_number
 from .job_pages import QUEUES_MOST, JobPage, find_jobs, queue_ids
 from .task_names import is_known
@@ -82,7 +82,7 @@ class Asked:
         """Yield all pages, the newest first. One may be empty where its window has no match.
 
         Each step ends its transaction before its page is yielded. Where the list may leave jobs out
-        (`capped`), the walk goes on by their ids.
+        (`capped`), the walk continues by their ids.
         """
         asked = self
         by_id = False
@@ -122,8 +122,11 @@ def read_filters(
             return _problem(gettext("There is no job with %r.") % value)
     state = values.get("state")
     if state is not None and state not in STATE_GROUPS:
-        text = gettext("Unknown state %(state)r. Known states: %(known)s.")
-        return _problem(text % {"state": state, "known": ", ".join(STATE_GROUPS)})
+        said = {"state": state, "known": ", ".join(STATE_GROUPS)}
+        if (meant := ELSEWHERE.get(state.lower())) is not None:
+            text = gettext("Unknown state %(state)r: use %(meant)r. Known states: %(known)s.")
+            return _problem(text % {**said, "meant": meant.value})
+        return _problem(gettext("Unknown state %(state)r. Known states: %(known)s.") % said)
     search = values.get(SEARCH)
     if search is not None and (query := search.removeprefix("#")).isdecimal():
         number = read_number(query)

@@ -1,8 +1,8 @@
-"""Which jobs a page of a list shows, at a cost that does not grow with history or backlog.
+"""The jobs on a page of a list, at a cost that does not grow with history or backlog.
 
 A page is put together from a few parts: jobs of some states, read from an index that the filters
 fit, the newest first. Where filters have no index in common, one is read and the others are applied
-to its newest WINDOW entries; the page says so, and its link to older jobs goes on there.
+to its newest WINDOW entries; the page says so, and its link to older jobs continues there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..states import ACTIVE, FINAL, UNFINISHED, State
 from .display_limits import PAGE, READ
 
 WINDOW = READ // 5
-"""Entries of an index that one page looks at when a filter is not in that index."""
+"""Entries of an index that one page reads when a filter is not in that index."""
 
 READY_WINDOW = WINDOW // 8
 """The same for ready jobs of one queue, for each of its priorities."""
@@ -37,8 +37,8 @@ FAILED = frozenset({State.ERROR, State.CANCELLED})
 """States of finished jobs that have an index of their own."""
 
 Part = tuple[JobFilter, Mapping[Statement, int]]
-"""Some of the jobs that are asked for, and the statements that find them: one of several is enough.
-Each comes with how much it looks at."""
+"""Some of the requested jobs, and the statements that find them: one of several is enough. Each
+comes with how much it reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class JobPage:
     """Ids of one page, the newest first.
 
     `older` is the `before` of the next page, None at the end. `looked_to` is the id down to which
-    jobs were looked at, when the page has room left and there are older ones. `capped`: some jobs
-    may be missing, since more are scheduled or hold a slot than one page looks at.
+    jobs were read, when the page has room left and there are older ones. `capped`: some jobs may be
+    missing, since more are scheduled or hold a slot than one page reads.
     """
 
     ids: tuple[int, ...]
@@ -163,5 +163,5 @@ def _are_few(queues: Sequence[int] | None) -> bool:
 
 
 def _share(window: int, queues: Sequence[int] | None, page: int) -> int:
-    """Return how much of each queue is looked at when another filter is applied to it."""
+    """Return how much of each queue is read when another filter is applied to it."""
     return max(page, window // max(len(queues or ()), 1))

@@ -1,4 +1,4 @@
-"""What the status of a job says to clients."""
+"""The status of a job for clients."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ def job_progress(job: Job) -> dict[str, Any]:
 
 
 def describe_job(job: Job) -> dict[str, Any]:
-    """Return what a client may know of a job: no arguments, no traceback, no internals.
+    """Return the public status of a job: no arguments, no traceback, no internals.
 
-    The result of a task with secret=True is None.
-
-    Keys: id, name, state, final, attempt, max_attempts, progress (done, total, percent, message),
-    result, result_missing, error, created_at, queued_at, started_at, finished_at.
+    The result of a task with secret=True is None. Keys: id, name, state, final, attempt,
+    max_attempts, progress (done, total, percent, message), result, result_missing, error,
+    created_at, queued_at, started_at, finished_at.
     """
     result, missing = None, False
     if job.state == State.SUCCESS:

@@ -82,7 +82,7 @@ def mask_of(source_type: str, source_id: str, source_method: str, stored: Any) -
     secret = known_secret(source_type, source_method)
     whole |= secret is not None and secret.whole
     args, kwargs = split(stored)
-    if args is None or kwargs is None:  # which of them are secret cannot be told
+    if args is None or kwargs is None:  # which of them are secret is unknown
         return Mask(whole or bool(places) or secret is not None, places, ())
     signature = known_signature(source_type, source_id, source_method)
     if signature is None:

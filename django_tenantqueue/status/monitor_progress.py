@@ -151,7 +151,7 @@ def _status(counts: DetailCounts) -> tuple[str, str]:
     if counts.anchor_line == "details":
         if counts.keep_open:
             return "open", gettext("it waits for more details, or to be closed")
-        return "running", gettext("its end is about to be seen")
+        return "running", gettext("its end is about to be detected")
     if counts.anchor_state is not None:
         if counts.anchor_state in (State.QUEUED, State.RUNNING):
             return "ending", gettext("its callback runs")

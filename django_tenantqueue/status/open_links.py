@@ -14,9 +14,9 @@ from ..states import State
 
 
 def open_links(using: str, tokens: Sequence[str], who: Holder) -> dict[str, Job]:
-    """Return the jobs of the tokens that open: each is verified by itself.
+    """Return the jobs of the valid tokens: each is verified by itself.
 
-    `who` tells who asks, see read_job_token(). Two statements at most, for any number of tokens.
+    `who` returns who asks, see read_job_token(). Two statements at most, for any number of tokens.
     """
     ids = {token: job_id for token in tokens if (job_id := read_job_token(token, who)) is not None}
     jobs = Job.objects.using(using).find_many(ids.values()) if ids else {}

@@ -1,4 +1,4 @@
-"""The first page of the operators: problems, the fleet, the queues and the tasks."""
+"""The dashboard's data: problems, the fleet, the queues and the tasks."""
 
 from __future__ import annotations
 

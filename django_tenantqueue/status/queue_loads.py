@@ -28,8 +28,8 @@ def unknown_queues(using: str, names: Iterable[str]) -> list[str]:
 def untaken_queues(using: str, takers: Takers, *, most: int) -> list[tuple[str | None, str]]:
     """Return tenant and name of the queues that no worker takes, with jobs or without.
 
-    Looks at the `most` newest ones that are not retired, and at the names that tasks of this
-    process declare, which no tenant may have yet (None).
+    Reads the `most` newest ones that are not retired, and the names that tasks of this process
+    declare, which no tenant may have yet (None).
     """
     settings = get_settings()
     if takers.take_all and not settings.executors:

@@ -16,7 +16,7 @@ Filter = tuple[Sequence[str], Sequence[str], Sequence[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Takers:
-    """The queues that workers serve which are alive and go on, and those of dispatchers.
+    """The queues that live workers serve which neither drain nor stop, and those of dispatchers.
 
     `filters`: (queues, excluded, tenants, executor, which is "" of a worker).
     """

@@ -47,10 +47,10 @@ def judge_file(
     who = f"worker {content.get('pid', '?')}"
     if abs(age) > max_age:
         when = f"{duration_text(abs(age))} {'ago' if age > 0 else 'ahead of this clock'}"
-        return Health(False, f"{who} gave its last sign of life {when}, not within {max_age:g} s")
+        return Health(False, f"{who} sent its last heartbeat {when}, not within {max_age:g} s")
     if readiness and content.get("ready") is not True:
         return Health(False, f"{who} is not ready: {content.get('reason') or 'no reason given'}")
-    return Health(True, f"{who} gave a sign of life {duration_text(age)} ago")
+    return Health(True, f"{who} sent a heartbeat {duration_text(age)} ago")
 
 
 def _number(content: Any, key: str) -> float | None:
@@ -63,10 +63,10 @@ def _number(content: Any, key: str) -> float | None:
 def judge_rows(
     using: str, *, host: str, name: str = "", max_age: float, readiness: bool = False
 ) -> Health:
-    """Judge the workers of a host by their rows; `name` is what their names begin with.
+    """Judge the workers of a host by their rows; `name`: a prefix of their names.
 
-    One that gave a sign of life within `max_age` seconds is enough. `readiness`: it must also take
-    new jobs. Raises Django's database errors.
+    One heartbeat within `max_age` seconds is enough. `readiness`: the worker must also accept new
+    jobs. Raises Django's database errors.
     """
     workers = Worker.objects.using(using).filter(host=host, name__startswith=name)
     fresh = workers.filter(heartbeat_at__gt=Now() - timedelta(seconds=max_age))
@@ -76,11 +76,11 @@ def judge_rows(
         return Health(False, f"no worker of {whose} is registered")
     if not alive:
         return Health(
-            False, f"no worker of {whose} ({known} registered) gave a sign of life in {max_age:g} s"
+            False, f"no worker of {whose} ({known} registered) sent a heartbeat in {max_age:g} s"
         )
     if readiness and not fresh.filter(draining=False, stopping=False).exists():
-        return Health(False, f"every worker of {whose} drains or stops")
+        return Health(False, f"every worker of {whose} is draining or stopping")
     return Health(
         True,
-        f"{alive} of {number_of('worker', known)} of {whose} gave a sign of life in {max_age:g} s",
+        f"{alive} of {number_of('worker', known)} of {whose} sent a heartbeat in {max_age:g} s",
     )

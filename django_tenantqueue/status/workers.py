@@ -18,7 +18,7 @@ from .stored_rows import columns_of
 
 
 class WorkerState(TextChoices):
-    """What a worker process does, as far as its row tells."""
+    """What a worker process does, from its row."""
 
     WORKING = "working", _("working")
     IDLE = "idle", _("idle")

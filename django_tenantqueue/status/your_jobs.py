@@ -65,12 +65,12 @@ def your_jobs(
     """Return a page of at most `size` jobs for the template tenantqueue/your_jobs.html.
 
     `user`: the jobs with this `created_by` (a text, or a model instance: its primary key). The
-    option `limit_user` of a job is another thing: it limits how many jobs of a user run at once.
-    `tenant`: the jobs of its queues. Both: the user's jobs there. The page looks at the
-    newest 4,000 of the user. `source`: the jobs that run a method of this instance. `before` is the
-    id below which the page begins, as it stands in the address. A value that is not a number is
-    ignored. `titles` maps names of tasks to what users read. `errors`: show messages of exceptions.
-    `stats`: show `current_job().stats`. Raises InvalidArgument when it is not said whose jobs.
+    option `limit_user` of a job is something else: it limits how many jobs of a user run at once.
+    `tenant`: the jobs of its queues. Both: the user's jobs there. The page reads the newest 4,000
+    of the user. `source`: the jobs that run a method of this instance. `before` is the id below
+    which the page begins, as in the URL. A value that is not a number is ignored. `titles` maps
+    names of tasks to texts for users. `errors`: show messages of exceptions. `stats`: show
+    `current_job().stats`. Raises InvalidArgument without user, tenant and source.
     """
     if (user is None and tenant is None) == (source is None):
         raise InvalidArgument(

@@ -27,5 +27,5 @@ def with_features(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @register.inclusion_tag("admin/tenantqueue/home.html", takes_context=True)
 def tenantqueue_home(context: dict[str, Any]) -> dict[str, Any]:
-    """Show the problems, the fleet, the queues and the tasks on the app's first page."""
+    """Show the problems, the fleet, the queues and the tasks on the dashboard."""
     return home_context(context["request"])

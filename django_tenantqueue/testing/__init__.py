@@ -55,7 +55,7 @@ TEST_WORKER = 0
 """Worker id of jobs run by run_pending()."""
 
 
-def run_pending(*, scheduled: bool = False, most: int = 1000) -> list[Job]:
+def run_pending(*, scheduled: bool = False, limit: int = 1000) -> list[Job]:
     """Run the jobs that are ready, in this thread and connection; return them as they ended.
 
     Works inside a TestCase: what the test enqueued need not be committed, and the after-commit
@@ -64,7 +64,7 @@ def run_pending(*, scheduled: bool = False, most: int = 1000) -> list[Job]:
     at the returned jobs' `state` and `errors`. Due schedules fire and expired jobs are cancelled
     before the first job. Jobs of executors run here, too.
 
-    `scheduled` also runs jobs whose time has not come, retries among them. `most` ends a test
+    `scheduled` also runs jobs whose time has not come, retries among them. `limit` ends a test
     whose jobs enqueue each other for ever; RuntimeError says so.
     """
     using = get_settings().database
@@ -80,10 +80,10 @@ def run_pending(*, scheduled: bool = False, most: int = 1000) -> list[Job]:
         claimed = next((one for one in found_by_each if one is not None), None)
         if claimed is None:
             break
-        if len(ran) >= most:
+        if len(ran) >= limit:
             raise RuntimeError(
-                f"run_pending() has run {most} jobs and there are still more: do they enqueue each "
-                "other? Else give most=…"
+                f"run_pending() has run {limit} jobs and there are still more: do they enqueue "
+                "each other? Else give limit=…"
             )
         _run(using, claimed)
         ran.append(claimed.id)
@@ -181,7 +181,7 @@ def _set_aside(using: str, claimer: Claimer) -> int:
 
 
 def _admitted(using: str, claimed: ClaimedJob) -> ClaimedJob | None:
-    """Return the claim; None when it stands in the line of its task now."""
+    """Return the claim; None if it now waits in the line of its task."""
     if not claimed.is_controlled:
         return claimed
     return next(iter(take(using, TEST_WORKER, [claimed]).granted), None)

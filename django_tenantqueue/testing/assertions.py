@@ -53,7 +53,10 @@ def enqueued_jobs(task: Any, /, *args: Any, **given: Any) -> list[Job]:
 
 
 def assert_enqueued(task: Any, /, *args: Any, **given: Any) -> Job:
-    """Fail when no waiting or running job matches; return the first one. See enqueued_jobs()."""
+    """Return the first waiting or running job that matches; raise AssertionError if none does.
+
+    The arguments are those of enqueued_jobs().
+    """
     __tracebackhide__ = True
     wanted = _Wanted.read(task, args, given)
     jobs = _all_jobs()
@@ -64,7 +67,10 @@ def assert_enqueued(task: Any, /, *args: Any, **given: Any) -> Job:
 
 
 def refute_enqueued(task: Any, /, *args: Any, **given: Any) -> None:
-    """Fail when a waiting or running job matches. See enqueued_jobs()."""
+    """Raise AssertionError if a waiting or running job matches.
+
+    The arguments are those of enqueued_jobs().
+    """
     __tracebackhide__ = True
     if found := enqueued_jobs(task, *args, **given):
         wanted = _Wanted.read(task, args, given)

@@ -81,7 +81,7 @@ def block(function: Callable[P, Iterator[T]]) -> Callable[P, Block[T]]:
 
 @block
 def travel(moment: datetime | timedelta | float, /) -> Iterator[None]:
-    """Set the clock to `moment` in the block: an aware datetime, or a time from now. It goes on.
+    """Set the clock to `moment` in the block: an aware datetime, or a time from now. It runs on.
 
     The clock is that of the database on this thread's connection, and `timezone.now()`. Python's
     own clocks stay. Blocks may be nested. Raises InvalidOption.

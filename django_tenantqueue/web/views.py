@@ -23,7 +23,7 @@ UNKNOWN = "no such job, or the link has expired"
 
 
 def holder_of(request: HttpRequest) -> Holder:
-    """Return what tells who asks: looked up for links alone that are bound."""
+    """Return what identifies the requester: it is called for bound links only."""
 
     def who(bound: str) -> str | None:
         if bound == USER:

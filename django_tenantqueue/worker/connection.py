@@ -47,7 +47,7 @@ SESSION = b"""
 A plan is made once and kept until the server next analyses the table. A plan made for an empty
 table would read all of it with sequential scans when 40,000 jobs have come (measured: 1.6 s a claim
 instead of 3 ms). This is why the two enable_ settings are off; every statement has an index. The
-lock timeout bounds the wait for a job row that an operator's open transaction holds.
+lock timeout limits the wait for a job row that an operator's open transaction holds.
 """
 
 
@@ -174,7 +174,7 @@ def end_session(connection: WorkerConnection, backend_pid: int) -> None:
     except psycopg.Error as error:
         if is_lost(connection, error):
             raise
-        logger.warning("ending the old session of a lost connection failed: %s", error)
+        logger.warning("ending the server session of a lost connection failed: %s", error)
 
 
 def is_direct(connection: psycopg.Connection[Any]) -> bool:

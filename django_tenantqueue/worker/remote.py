@@ -115,7 +115,7 @@ class TakeLoop(ClaimLoop):
             taken = queries.take_over(self.connection, self.worker_id, sorted(claims))
         except RETRIABLE as error:
             # an operator's transaction holds a row, for example: the jobs are sent again
-            logger.info("%d jobs could not be taken over: %s", len(wanted), error)
+            logger.info("taking over %d jobs failed: %s", len(wanted), error)
             taken = []
         except BaseException:
             self._wanted_claims.extendleft(reversed(wanted))
@@ -175,7 +175,7 @@ class RemoteProcess:
         running = self.loop.want(claim).result()
         if running is None:
             logger.debug(
-                "job %s was taken over before, or its claim was lost",
+                "job %s was already taken over, or its claim was lost",
                 claim.job_id,
                 extra=about_id(claim.job_id),
             )

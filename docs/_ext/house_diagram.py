@@ -28,10 +28,14 @@ COLUMN, TOP = 32, 130
 HEAD = """\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" \
 height="{height}"
- role="img" style="background: #fff; color: #222; font: 14px system-ui, sans-serif">
+ role="img">
 <title>Core, hooks and apps</title>
 <desc>The folders of the core, the hooks of the class Feature, and a dot for each hook that an app
 in contrib/ uses.</desc>
+<style>
+svg {{ background: #fff; color: #1f2328; font: 14px system-ui, sans-serif; }}
+@media (prefers-color-scheme: dark) {{ svg {{ background: #0d1117; color: #e6edf3; }} }}
+</style>
 <defs><marker id="tip" viewBox="0 0 8 8" refX="4" refY="4" markerWidth="7" markerHeight="7"
  orient="auto"><path d="M 0 0 L 8 4 L 0 8 z" fill="currentColor"/></marker></defs>"""
 
@@ -58,7 +62,7 @@ def uses(feature: type, hook: str) -> bool:
 
 def draw_house(apps: Mapping[str, Sequence[type]]) -> str:
     """Return the picture. `apps`: the features of each app, by its short name."""
-    right = NAMES + COLUMN * len(apps) + 20
+    right = NAMES + COLUMN * len(apps) + 44
     table, bottom = _table(apps)
     bottom = max(bottom, TOP + FLOOR * len(FLOORS)) + 20
     return "\n".join(

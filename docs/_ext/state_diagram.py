@@ -57,10 +57,14 @@ PATHS: dict[Edge, str] = {
 
 HEAD = """\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 940 440" width="940" height="440"
- role="img" style="background: #fff; color: #222; font: 15px system-ui, sans-serif">
+ role="img">
 <title>States of a job</title>
 <desc>The states of a job, and an arrow for each transition. The tables of the page on states list
 them.</desc>
+<style>
+svg { background: #fff; color: #1f2328; font: 18px system-ui, sans-serif; }
+@media (prefers-color-scheme: dark) { svg { background: #0d1117; color: #e6edf3; } }
+</style>
 <defs><marker id="tip" viewBox="0 0 8 8" refX="4" refY="4" markerWidth="7" markerHeight="7"
  orient="auto"><path d="M 0 0 L 8 4 L 0 8 z" fill="currentColor"/></marker></defs>"""
 

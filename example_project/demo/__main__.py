@@ -64,11 +64,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar="N",
         help="port of the site (default: the first free one from 8000; 0: any)",
     )
-    add("--load", choices=LOADS, default="normal", help="how much the seeder requests (normal)")
+    add("--load", choices=LOADS, default="normal", help="rate of requests (default: normal)")
     add(
         "--troubles",
         action="store_true",
-        help="begin with failures, stuck queues and other troubles to mend in the admin",
+        help="start with failures, stuck queues and other problems to fix in the admin",
     )
     add(
         "--processes",
@@ -95,7 +95,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _at_least_one(text: str) -> int:
     value = int(text)
     if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is too few: at least 1")
+        raise argparse.ArgumentTypeError(f"{value}: it must be at least 1")
     return value
 
 
@@ -104,7 +104,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _expected_errors() -> tuple[type[Exception], ...]:
-    """Return what needs a sentence rather than a traceback."""
+    """Return errors that are printed without a traceback."""
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management.base import CommandError
     from django.db import DatabaseError
@@ -141,7 +141,7 @@ def _run(options: argparse.Namespace) -> int:
         with timed("Worker") as tell:
             processes = options.processes or 2
             start_worker(running, f"demo-{os.getpid()}", processes)
-            tell(f"{processes} processes")
+            tell(f"{processes} process{'es' * (processes > 1)}")
         with timed("Site") as tell:
             site = f"http://{HOST}:{port}/"
             running.start("site", "runserver", "--noreload", "--insecure", f"{HOST}:{port}")
@@ -153,7 +153,7 @@ def _run(options: argparse.Namespace) -> int:
                 tell(f"{options.load}, over all airlines")
         if options.troubles:
             with timed("Troubles") as tell:
-                tell(f"{len(preparing.make_troubles())} kinds, to be mended in the admin")
+                tell(f"{len(preparing.make_troubles())} problems to fix in the admin")
         print(_welcome(site, password, running.logs), flush=True)
         while True:
             running.check()
@@ -173,25 +173,25 @@ def _welcome(site: str, password: str, logs: Path) -> str:
 Open
 
   {site}
-      Choose an airline, request a report, watch it run. Two airlines in two windows: neither
-      waits for the other.
+      Choose an airline, request a report and watch it run. Open two airlines in two windows:
+      neither waits for the other.
 
   {site}admin/tenantqueue/
-      Problems, the fleet, queues and tasks. User {preparing.ADMIN_NAME}, password {password}
-      Change the slots of an airline, or pause it, and watch the site: the next report that
-      starts follows.
+      The dashboard: problems, workers, queues and tasks.
+      User {preparing.ADMIN_NAME}, password {password}
+      Change the slots of an airline's queue, or pause it, and watch the site.
 
   {site}admin/tenantqueue/concurrentjobmonitor/
-      Monitors: a logbook for each plane of an airline, two at a time. Let more run, or fewer.
+      Monitors: a logbook for each plane of an airline, two at a time. Change “parallel”.
 
   {site}admin/flights/airline/
-      Sell an airline another plan: its slots and its weight change with it.
+      Change an airline's plan. The slots and weight of its queues change with it.
 
-To find and mend troubles in the admin, run in another terminal
+To create problems that you can find and fix in the admin, run in another terminal
 
   {_short(sys.executable)} {_short(MANAGE)} make_troubles
 
-The logs are in {logs}. Stop with CTRL-C: nothing is left running.
+The logs are in {logs}. Stop with CTRL-C, which ends all processes.
 """
 
 

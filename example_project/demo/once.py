@@ -1,4 +1,4 @@
-"""Run a fixed batch of reports to the end and check what became of it."""
+"""Run a fixed batch of reports to the end and check it."""
 
 import os
 import time
@@ -45,15 +45,15 @@ def run_once(jobs: int, processes: int) -> int:
         print("FAILED: something was lost, or a slot limit was exceeded.")
         return 1
     print(
-        f"All {len(ids)} reports ran as often and ended as the seeder had foreseen, and never "
-        "more at once\nthan their queue has slots: by its own count, the reports' own records, "
-        "and the job table."
+        f"All {len(ids)} reports ran as often and ended as expected, and never more at once than "
+        "their queue\nhas slots. This compares the seeder's count, the reports' own records and "
+        "the job table."
     )
     return 0
 
 
 def start_worker(running: Processes, name: str, processes: int) -> None:
-    """Start a worker and wait until all its processes have said that they are there."""
+    """Start a worker and wait until all its processes have registered."""
     from django_tenantqueue.models import Worker
 
     running.start(
@@ -82,13 +82,13 @@ def _refuse_blocked_queues() -> None:
     if blocked:
         names = ", ".join(f"{queue.tenant}/{queue.name}" for queue in blocked)
         raise CommandError(
-            f"These queues are paused, retired or without slots, so the batch would never end: "
+            "Queues are paused, retired or without slots, so the batch would never end: "
             f"{names}. Change them in the admin."
         )
 
 
 def _wait(running: Processes, unfinished: Callable[[], int]) -> None:
-    """Wait until nothing is unfinished or no time is left: the check then names what is."""
+    """Wait until all jobs have ended, for at most LIMIT_SECONDS."""
     end = time.monotonic() + LIMIT_SECONDS
     while time.monotonic() < end and unfinished():
         running.check()

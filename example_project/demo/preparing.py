@@ -13,25 +13,25 @@ ADMIN_NAME = "admin"
 
 
 class PortInUse(Exception):
-    """Another program listens on the port that was asked for."""
+    """Another program listens on the requested port."""
 
 
 @contextmanager
 def timed(label: str) -> Iterator[Callable[[str], None]]:
-    """Print a line on a step: its label at once, then what it came to and how long it took."""
+    """Print a line about a step: its label at once, then its result and duration."""
     print(f"  {label:<13}", end="", flush=True)
     began = monotonic()
-    told: list[str] = []
+    result: list[str] = []
     try:
-        yield told.append
+        yield result.append
     except BaseException:
         print()
         raise
-    print(f"{''.join(told):<58}{monotonic() - began:5.1f} s")
+    print(f"{''.join(result):<58}{monotonic() - began:5.1f} s")
 
 
 def prepare_database(most_flights: int | None) -> None:
-    """Bring the tables up to date and load the data that is missing; say what was done."""
+    """Migrate the tables and load missing data, and print what was done."""
     from django.core.management import call_command
     from django.db import connection
 
@@ -55,7 +55,7 @@ def prepare_database(most_flights: int | None) -> None:
 
 
 def make_admin() -> str:
-    """Make the admin user with a new password, or the one in DEMO_ADMIN_PASSWORD; return it."""
+    """Create the admin user with a new password, or DEMO_ADMIN_PASSWORD; return the password."""
     from django.contrib.auth import get_user_model
 
     password = os.environ.get("DEMO_ADMIN_PASSWORD") or secrets.token_urlsafe(9)
@@ -69,7 +69,7 @@ def make_admin() -> str:
 
 
 def make_troubles() -> list[str]:
-    """Make troubles to mend in the admin; return a line on each."""
+    """Create problems to fix in the admin; return a line about each."""
     from example_project.flights.troubles import make_troubles
 
     return make_troubles()
@@ -79,7 +79,9 @@ def choose_port(wanted: int | None) -> int:
     """Return the wanted port, or a free one; raises PortInUse."""
     if wanted:
         if not _is_free(wanted):
-            raise PortInUse(f"Port {wanted} is in use; leave --port out to have a free one chosen.")
+            raise PortInUse(
+                f"Port {wanted} is in use. Give another --port, or none to use a free one."
+            )
         return wanted
     for port in range(FIRST_PORT, LAST_PORT) if wanted is None else ():
         if _is_free(port):

@@ -21,7 +21,7 @@ SHOWN_LINES = 25
 
 
 class ProcessEnded(Exception):
-    """A process of the demo has ended by itself."""
+    """A process of the demo ended unexpectedly."""
 
 
 class Processes:
@@ -44,7 +44,7 @@ class Processes:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop what still runs, the newest first, and remove the logs."""
+        """Stop all processes, the newest first, and remove the logs."""
         try:
             while self._running:
                 name, _ = self._running[-1]
@@ -67,12 +67,12 @@ class Processes:
         self._running.append((name, process))
 
     def check(self) -> None:
-        """Raise ProcessEnded, with the end of its log, if one is gone."""
+        """Raise ProcessEnded, with the end of its log, if a process has ended."""
         for name, process in self._running:
             if process.poll() is not None:
                 lines = self._log(name).splitlines()[-SHOWN_LINES:]
                 raise ProcessEnded(
-                    f"The {name} has ended with exit code {process.returncode}:\n"
+                    f"The {name} ended with exit code {process.returncode}:\n"
                     + "\n".join(f"  {line}" for line in lines)
                 )
 
@@ -82,11 +82,11 @@ class Processes:
         while not condition():
             self.check()
             if time.monotonic() > end:
-                raise ProcessEnded(f"{what} did not happen within {seconds:g} s.")
+                raise ProcessEnded(f"Timeout after {seconds:g} s, waiting for {what}.")
             time.sleep(0.05)
 
     def stop(self, name: str) -> int:
-        """Ask a process to end, wait for it, and return its exit code; kill it when it is late."""
+        """Stop a process and return its exit code; kill it after STOP_SECONDS."""
         entry = next(entry for entry in self._running if entry[0] == name)
         process = entry[1]
         if process.poll() is None:

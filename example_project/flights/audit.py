@@ -1,6 +1,6 @@
 """Check a batch from three sides: the seeder's notes, the reports' own records, the jobs.
 
-Nothing here reads a database: what is compared is handed in.
+This module does not read the database.
 """
 
 import math
@@ -18,7 +18,7 @@ FINAL = ("success", "error", "cancelled")
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What the seeder noted: an id it was given, and what must come of it."""
+    """The seeder's note: the id of a job, and its expected end."""
 
     job_id: int
     airline: str
@@ -29,7 +29,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a report noted about one of its runs; finished_at is None if it never ended."""
+    """A report's record of one run. `finished_at`: None if it never ended."""
 
     job_id: int
     airline: str
@@ -41,7 +41,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """What the queue says about a job."""
+    """The queue's record of a job."""
 
     job_id: int
     airline: str
@@ -54,7 +54,7 @@ class JobRow:
 
 @dataclass(slots=True)
 class Usage:
-    """The slots of one queue, and the most reports that were seen at once."""
+    """The slots of one queue, and the maximum of reports at once."""
 
     slots: int
     most_runs: int = 0
@@ -67,7 +67,7 @@ class Usage:
 
 
 @dataclass(slots=True)
-class TenantFigures:
+class TenantLine:
     """A line of the table."""
 
     airline: str
@@ -81,14 +81,14 @@ class TenantFigures:
 
 @dataclass(slots=True)
 class Findings:
-    """What is wrong, in words, and the figures of each tenant."""
+    """Problems as sentences, and a line of each tenant."""
 
     problems: list[str]
-    tenants: list[TenantFigures]
+    tenants: list[TenantLine]
 
 
 def most_at_once(intervals: Iterable[Interval]) -> int:
-    """Return how many of the intervals [start, end) overlap at most."""
+    """Return the maximum of overlapping intervals [start, end)."""
     events = sorted(
         event for start, end in intervals for event in ((start, 1), (max(start, end), -1))
     )
@@ -114,11 +114,11 @@ def audit(
     jobs: Sequence[JobRow],
     slots: Mapping[QueueKey, int],
 ) -> Findings:
-    """Compare what was requested with what the reports and the queue say became of it."""
+    """Compare what was requested with the records of the reports and of the queue."""
     problems = []
     if len({note.job_id for note in notes}) != requested:
         problems.append(
-            f"the seeder requested {requested} reports but was given "
+            f"the seeder requested {requested} reports but got "
             f"{len({note.job_id for note in notes})} job ids"
         )
     runs_of: dict[int, list[Run]] = defaultdict(list)
@@ -127,21 +127,21 @@ def audit(
     job_of = {job.job_id: job for job in jobs}
     for job_id, rows in Counter(job.job_id for job in jobs).items():
         if rows > 1:
-            problems.append(f"job {job_id} stands in the job table {rows} times")
+            problems.append(f"job {job_id} is in the job table {rows} times")
     for note in notes:
         problems += _check_job(note, job_of.get(note.job_id), runs_of[note.job_id])
     usage = _usage(runs, jobs, slots)
     for (airline, queue), used in sorted(usage.items()):
-        for most, told in (
+        for most, source in (
             (used.most_runs, "by the reports' own records"),
             (used.most_jobs, "by the job table"),
         ):
             if most > used.slots:
                 problems.append(
                     f"{airline}/{queue} has {used.slots} slots, but {most} reports ran at once "
-                    f"{told}"
+                    f"{source}"
                 )
-    return Findings(problems, _figures(notes, job_of, usage))
+    return Findings(problems, _lines(notes, job_of, usage))
 
 
 def _check_job(note: Note, job: JobRow | None, runs: Sequence[Run]) -> list[str]:
@@ -157,7 +157,7 @@ def _check_job(note: Note, job: JobRow | None, runs: Sequence[Run]) -> list[str]
         problems.append(f"{name} ran {len(runs)} times by its own records, not {note.runs}")
     for place in ((job.airline, job.queue), *((run.airline, run.queue) for run in runs)):
         if place != (note.airline, note.queue):
-            problems.append(f"{name} was run for {place[0]}/{place[1]}")
+            problems.append(f"{name} ran in {place[0]}/{place[1]}")
     if any(run.finished_at is None for run in runs):
         problems.append(f"{name} has a run that never ended")
     successes = sum(run.succeeded is True for run in runs)
@@ -186,12 +186,12 @@ def _usage(
     }
 
 
-def _figures(
+def _lines(
     notes: Sequence[Note], job_of: Mapping[int, JobRow], usage: Mapping[QueueKey, Usage]
-) -> list[TenantFigures]:
-    tenants: dict[str, TenantFigures] = {}
+) -> list[TenantLine]:
+    tenants: dict[str, TenantLine] = {}
     for note in notes:
-        line = tenants.setdefault(note.airline, TenantFigures(note.airline))
+        line = tenants.setdefault(note.airline, TenantLine(note.airline))
         line.jobs += 1
         line.retried += note.runs > 1
         job = job_of.get(note.job_id)
@@ -202,5 +202,5 @@ def _figures(
         if job.wait_seconds is not None:
             line.waits.append(job.wait_seconds)
     for (airline, queue), used in usage.items():
-        tenants.setdefault(airline, TenantFigures(airline)).queues[queue] = used
+        tenants.setdefault(airline, TenantLine(airline)).queues[queue] = used
     return sorted(tenants.values(), key=lambda line: (-line.jobs, line.airline))

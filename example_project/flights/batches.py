@@ -1,11 +1,11 @@
-"""Read what is known about a batch of reports, check it, and show it as a table."""
+"""Read a batch of reports, check it, and show it as a table."""
 
 from collections.abc import Iterator
 
 from django_tenantqueue.models import Job, TenantQueue
 
 from . import plans
-from .audit import FINAL, Findings, JobRow, Note, Run, TenantFigures, audit, percentile
+from .audit import FINAL, Findings, JobRow, Note, Run, TenantLine, audit, percentile
 from .models import Airline, Batch, ReportRun
 
 SHOWN_PROBLEMS = 25
@@ -15,7 +15,7 @@ IDS_AT_ONCE = 1000
 def check(batch: Batch, requested: int | None = None) -> Findings:
     """Audit a batch against the slots that its queues have now.
 
-    `requested` is the number the seeder has counted itself; without it, the one it wrote down.
+    `requested`: the seeder's own count; default: the stored one.
     """
     notes = [
         Note(note.job_id, note.airline, note.queue, note.state, note.runs)
@@ -68,7 +68,7 @@ def _jobs(ids: list[int]) -> Iterator[JobRow]:
 
 
 def count_unfinished(ids: list[int]) -> int:
-    """Return how many of these jobs have no end yet, counting those that cannot be found."""
+    """Return how many of these jobs are unfinished or missing."""
     ended = sum(
         Job.objects.finished().filter(pk__in=chunk, state__in=FINAL).count()
         for chunk in _chunks(ids)
@@ -105,13 +105,13 @@ def as_text(findings: Findings) -> str:
     return "\n".join(lines)
 
 
-def _use(line: TenantFigures, queue: str) -> str:
+def _use(line: TenantLine, queue: str) -> str:
     used = line.queues.get(queue)
     if used is None:
         return f"{'–':>7}{'–':>6}"
     return f"{used.slots:>7}{used.most:>6}"
 
 
-def _seconds(line: TenantFigures, share: float) -> str:
+def _seconds(line: TenantLine, share: float) -> str:
     value = percentile(line.waits, share)
     return "–" if value is None else f"{value:.1f}"

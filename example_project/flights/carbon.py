@@ -1,4 +1,4 @@
-"""The price of carbon, as an outside service would tell it."""
+"""The price of carbon, as from an external service."""
 
 GRAMS_PER_SEAT_MILE = 143
 PRICE_PER_TONNE = 82.5
@@ -11,5 +11,5 @@ class ServiceDown(Exception):
 def price_per_tonne(*, attempt: int, outages: int) -> float:
     """Return today's price in dollars; the first `outages` attempts find the service down."""
     if attempt <= outages:
-        raise ServiceDown(f"carbon prices: no answer (attempt {attempt})")
+        raise ServiceDown(f"The price service does not answer (attempt {attempt}).")
     return PRICE_PER_TONNE

@@ -9,7 +9,7 @@ from .tables import query
 NAME = "Logbooks of the fleet"
 PARALLEL = 2
 SESSION = "logbooks"
-"""Who asks twice gets both, one after the other."""
+"""Two requests run one after the other."""
 
 
 def write_logbooks(airline: Airline, created_by: str) -> ConcurrentJobMonitor:

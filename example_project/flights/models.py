@@ -1,4 +1,4 @@
-"""The data that reports read, and what the reports note about their own runs."""
+"""The data of reports, and the reports' records of their own runs."""
 
 from django.db import models
 
@@ -100,7 +100,7 @@ class Flight(models.Model):
 
 
 class ReportRun(models.Model):
-    """One run of a report, as the report itself saw it: not written by the queue.
+    """One run of a report, recorded by the report itself.
 
     Times are the database's clock. Without finished_at, the run has not ended or was killed.
     """
@@ -137,7 +137,7 @@ class Batch(models.Model):
 
 
 class BatchJob(models.Model):
-    """The seeder's note of one report it requested: the id it was given, and what must come."""
+    """The seeder's note of one report: the id of its job, and its expected end."""
 
     batch = models.ForeignKey(Batch, on_delete=models.CASCADE, related_name="jobs")
     job_id = models.BigIntegerField()

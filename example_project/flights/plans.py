@@ -1,4 +1,4 @@
-"""What an airline has bought: how many of its reports run at once, and how often it has a turn."""
+"""Plans: how many reports of an airline run at once, and its share of turns."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What a report notes about its own runs, apart from the queue, so that the two can be compared."""
+"""Records that reports write about their own runs, to compare them with the queue's."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -14,8 +14,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 RECORDS = "records"
-"""Database alias of a connection of its own, in autocommit: what it notes is there at once, and
-stays when the report's transaction is rolled back."""
+"""Alias of another connection, in autocommit: its records survive a rollback of the report."""
 
 
 class ClockTimestamp(Func):

@@ -1,4 +1,4 @@
-"""The catalogue of reports: what a visitor can ask for, and with which parameters."""
+"""The catalogue of reports and their parameters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -60,13 +60,13 @@ class OutagesForm(forms.Form):
 
     outages = forms.TypedChoiceField(
         choices=[
-            (0, "answers"),
-            (1, "fails once, then answers"),
-            (2, "fails twice, then answers"),
-            (9, "never answers"),
+            (0, "available"),
+            (1, "fails once"),
+            (2, "fails twice"),
+            (9, "down"),
         ],
         coerce=int,
-        label="The price service",
+        label="Price service",
     )
 
 
@@ -116,34 +116,40 @@ class Report:
 REPORTS = (
     Report(
         "Delays per route",
-        "Where flights arrive late. An airport that does not exist fails at once.",
+        "Delays by route. An unknown airport fails at once, without a retry.",
         tasks.route_delays,
         RouteForm,
     ),
     Report(
         "Monthly punctuality",
-        "Twelve months beside the market.",
+        "Punctuality by month, compared with all airlines.",
         tasks.punctuality,
         ToleranceForm,
     ),
-    Report("Worst days", "The days to forget, with their weather.", tasks.worst_days, DaysForm),
+    Report(
+        "Worst days", "Days with the longest delays, and their weather.", tasks.worst_days, DaysForm
+    ),
     Report(
         "Weather and delays",
-        "Departures by wind, visibility or rain.",
+        "Departure delays by wind, visibility or rain.",
         tasks.weather_delays,
         MeasureForm,
     ),
-    Report("Airport ranking", "Against the competitors at each airport.", tasks.airport_ranking),
+    Report(
+        "Airport ranking",
+        "Arrival delays at each airport, compared with competitors.",
+        tasks.airport_ranking,
+    ),
     Report("Age of the fleet", "Delays by the age of the planes.", tasks.fleet_age),
     Report(
         "Carbon cost",
-        "Needs a price from an outside service: when it fails, the job is retried.",
+        "Uses prices of an external service. If the service fails, the job is retried.",
         tasks.carbon_cost,
         OutagesForm,
     ),
     Report(
         "Knock-on delays",
-        "Joins every flight with the plane's later ones. Takes seconds, in a queue of its own.",
+        "Joins every flight with the plane's later ones. Takes seconds, in its own queue.",
         tasks.knock_on,
         KnockOnForm,
     ),

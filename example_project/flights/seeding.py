@@ -1,4 +1,4 @@
-"""Requests reports as the airlines' people and their nightly schedules would."""
+"""Requests reports like the airlines' users and nightly schedules."""
 
 import random
 import time
@@ -21,15 +21,15 @@ from .models import Airline, Batch, BatchJob
 
 CREATED_BY = "seeder"
 BACKLOG = 60
-"""A queue with this many waiting reports gets no more of them, so that a demo can run for days."""
+"""Maximum of waiting reports of a queue, so that a demo can run for days."""
 BURST_SECONDS = 15.0
 FLEET_SECONDS = 40.0
-"""So often an airline has the logbooks of its planes written."""
+"""Interval at which an airline requests its logbooks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A report with its arguments, and how its job must end after how many runs."""
+    """A report with its arguments, and the expected end and runs of its job."""
 
     task: Task[..., Any]
     arguments: dict[str, Any]
@@ -44,7 +44,7 @@ class Ledger:
     notes: list[Note] = field(default_factory=list)
 
     def add(self, job_id: int, airline: str, request: Request) -> None:
-        """Note a request and the id that was given for it."""
+        """Note a request and the id of its job."""
         self.notes.append(
             Note(
                 job_id=job_id,
@@ -77,7 +77,7 @@ def _month(chance: random.Random) -> int | None:
     return chance.choice([None, *range(1, 13)])
 
 
-# Each kind of request with how often it comes among 100.
+# Each kind of request with its share of 100.
 KINDS: Sequence[tuple[int, Callable[[random.Random], Request]]] = (
     (20, lambda c: Request(tasks.route_delays, {"month": _month(c)})),
     (
@@ -109,7 +109,7 @@ KINDS: Sequence[tuple[int, Callable[[random.Random], Request]]] = (
     (3, lambda c: Request(tasks.knock_on, {})),
     (1, lambda c: Request(tasks.knock_on, {"hours": 72, "everyone": True})),
 )
-# What a schedule asks for in a row.
+# Requests of a schedule, in a row.
 SERIES: Sequence[tuple[Task[..., Any], list[dict[str, Any]]]] = (
     (tasks.route_delays, [{"month": month} for month in range(1, 13)]),
     (tasks.punctuality, [{"tolerance": minutes} for minutes in (0, 5, 10, 15, 30, 60)]),
@@ -138,7 +138,7 @@ def _priority(chance: random.Random) -> int:
 
 
 def _bound(request: Request, airline: str, priority: int, **options: Any) -> BoundTask[...]:
-    # Heavy reports keep their low priority, whoever asks.
+    # Heavy reports keep their low priority.
     if request.task is tasks.knock_on:
         priority = max(priority, Priority.USER_LOW)
     return request.task.using(tenant=airline, priority=priority, created_by=CREATED_BY, **options)
@@ -179,7 +179,7 @@ def seed_batch(count: int, seed: int | None = None) -> Ledger:
 
 
 def keep_seeding(rate: float, is_over: Callable[[], bool]) -> int:
-    """Request about `rate` reports a second until told to stop; return how many."""
+    """Request about `rate` reports a second until `is_over()`; return how many."""
     chance = random.Random()
     made = 0
     stream = requests(chance)

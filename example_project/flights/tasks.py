@@ -14,11 +14,11 @@ from .tables import MONTHS, mean, percent, period, query, table
 Result = dict[str, Any]
 
 FEW = 10
-"""Routes and airports with fewer flights a year tell nothing."""
+"""Routes and airports with fewer flights a year are left out."""
 ORIGINS = ("EWR", "JFK", "LGA")
-"""Airports that take a year of flights."""
+"""Airports that accept exports."""
 BUSIEST = 15
-"""Planes that the sum of all logbooks shows."""
+"""Planes in the summary of all logbooks."""
 WEATHER_BUCKETS = {
     "wind": lambda n: f"{n}–{n + 5} mph" if n < 35 else "35 mph and more",
     "visibility": lambda n: f"{n}–{n + 2} miles" if n < 10 else "10 miles",
@@ -42,7 +42,7 @@ def route_delays(month: int | None = None, airport: str = "") -> Result:
         step(0, 2, f"looking up {airport}")
         ((known,),) = query("airport_exists", airport=airport)
         if not known:
-            # It will not be there next time either: no further attempt.
+            # A retry would not help.
             raise Permanent(f"There is no airport {airport!r}.")
     step(1, 2, "reading flights")
     rows = query("route_delays", airline=get_tenant(), airport=airport, least=FEW, **period(month))
@@ -68,7 +68,7 @@ def route_delays(month: int | None = None, airport: str = "") -> Result:
 def worst_days(days: int = 20) -> Result:
     """The days with the longest delays, and their weather."""
     if not 1 <= days <= 100:
-        raise Permanent(f"{days} days cannot be shown: 1 to 100.")
+        raise Permanent(f"days={days}: it must be from 1 to 100.")
     step(0, 1, "reading a year of flights and weather")
     rows = query("worst_days", airline=get_tenant(), days=days)
     step(1, 1, "done")
@@ -94,7 +94,7 @@ def weather_delays(measure: str = "wind") -> Result:
     """Departure delays by wind, visibility or rain."""
     name_of = WEATHER_BUCKETS.get(measure)
     if name_of is None:
-        raise Permanent(f"{measure!r} is not measured: one of {', '.join(WEATHER_BUCKETS)}.")
+        raise Permanent(f"measure={measure!r}: it must be one of {', '.join(WEATHER_BUCKETS)}.")
     sums: dict[int, list[int]] = {}
     for month, name in enumerate(MONTHS, start=1):
         step(month - 1, 12, name)
@@ -123,7 +123,7 @@ def weather_delays(measure: str = "wind") -> Result:
             ("Cancelled", "%"),
         ],
         rows,
-        summary="Every departure, by the weather in its scheduled hour.",
+        summary="All departures, by the weather in the scheduled hour.",
         draw=[2],
     )
 
@@ -133,7 +133,7 @@ def weather_delays(measure: str = "wind") -> Result:
 def punctuality(tolerance: int = 15) -> Result:
     """Arrivals within a tolerance, month by month, beside all other airlines."""
     if not 0 <= tolerance <= 180:
-        raise Permanent(f"A tolerance of {tolerance} minutes makes no sense: 0 to 180.")
+        raise Permanent(f"tolerance={tolerance}: it must be from 0 to 180 minutes.")
     rows = []
     for month, name in enumerate(MONTHS, start=1):
         step(month - 1, 12, name)
@@ -196,7 +196,7 @@ def fleet_age() -> Result:
             ("Cancelled", "%"),
         ],
         rows,
-        summary="Planes whose year of manufacture is known.",
+        summary="Only planes with a known year of manufacture.",
         draw=[4],
     )
 
@@ -210,8 +210,8 @@ def fleet_age() -> Result:
 )
 @recorded
 def carbon_cost(outages: int = 0) -> Result:
-    """Carbon per route at today's price, which an outside service tells."""
-    step(0, 2, "asking for today's carbon price")
+    """Carbon per route at today's price, from an external service."""
+    step(0, 2, "requesting today's carbon price")
     price = carbon.price_per_tonne(attempt=_attempt(), outages=outages)
     step(1, 2, "adding up seats and miles")
     rows = [
@@ -234,7 +234,7 @@ def carbon_cost(outages: int = 0) -> Result:
             ("Cost", "$"),
         ],
         rows,
-        summary=f"At ${price:.2f} a tonne, for the fifteen routes that emit most.",
+        summary=f"At ${price:.2f} a tonne, for the fifteen routes with the highest emissions.",
         draw=[3],
     )
 
@@ -251,7 +251,7 @@ def _attempt() -> int:
 def knock_on(hours: int = 24, everyone: bool = False) -> Result:
     """How a late departure makes the plane's next ones late: a self-join of all flights."""
     if not 1 <= hours <= 168:
-        raise Permanent(f"{hours} hours cannot be looked ahead: 1 to 168.")
+        raise Permanent(f"hours={hours}: it must be from 1 to 168.")
     sums: dict[int, list[int]] = {}
     for month, name in enumerate(MONTHS, start=1):
         step(month - 1, 12, name)
@@ -310,21 +310,21 @@ def sum_up_logbooks() -> Result:
             ("Plane", "text"),
             ("Model", "text"),
             ("Flights", ""),
-            ("In the air", "h"),
+            ("Flight time", "h"),
             ("Distance", "mi"),
             ("Late", "%"),
         ],
         [tuple(book[name] for name in shown) for book in books[:BUSIEST]],
-        summary=f"{len(books):,} logbooks; these planes were longest in the air.",
+        summary=f"{len(books):,} logbooks. These planes flew the most hours.",
         draw=[3],
     )
 
 
 @task(queue=EXPORTS, priority=Priority.USER)
 def export_flights(airport: str, seconds: float) -> Result:
-    """Send the year's flights to an airport, which needs `seconds` to take them."""
+    """Send the year's flights to an airport, which takes `seconds`."""
     if airport not in ORIGINS:
-        raise Permanent(f"Airport {airport!r} takes no flights: one of {', '.join(ORIGINS)}.")
+        raise Permanent(f"Airport {airport!r} accepts no exports: use one of {', '.join(ORIGINS)}.")
     for month, name in enumerate(MONTHS, start=1):
         step(month - 1, 12, f"sending {name}")
         time.sleep(seconds / 12)

@@ -1,4 +1,4 @@
-"""Which airline a request or a job is about, and its tenant queues."""
+"""The airline of a request, and its tenant queues."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -45,7 +45,7 @@ class AirlineMiddleware:
 
 
 def make_queues(airline: Airline) -> None:
-    """Make the airline's queues with its plan's slots and weight; those that exist stay."""
+    """Create the airline's missing queues, with its plan's slots and weight."""
     plan = plans.PLANS[airline.plan]
     for name, slots in plan.slots.items():
         TenantQueue.objects.get_or_create(

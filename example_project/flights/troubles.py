@@ -1,6 +1,6 @@
-"""Troubles to find and mend in the admin, one of each kind, and rules that watch for them.
+"""Problems to find and fix in the admin, one of each kind, and rules that watch for them.
 
-Who makes them again gets those that have been mended meanwhile; the others stay as they are.
+A second call creates only those that were fixed.
 """
 
 from datetime import timedelta
@@ -23,13 +23,13 @@ from . import tasks
 from .plans import EXPORTS, HEAVY, REPORTS
 
 OPERATOR = "maria"
-"""Who has set what is wrong, as the list of changes names her."""
+"""The actor in the list of changes."""
 CREATED_BY = "troubles"
 MONITOR = "Flights for the airports"
 
 
 def make_troubles() -> list[str]:
-    """Make the troubles that are not there; return a line on each."""
+    """Create missing problems; return a line about each."""
     makers = (
         _paused_queue,
         _queue_without_slots,
@@ -62,7 +62,7 @@ def _queue_without_slots() -> str:
 def _full_queue() -> str:
     _queue("HA", EXPORTS)
     _fill(20, tasks.export_flights, tenant="HA", airport="LGA", seconds=20)
-    return "Queue HA / exports is full, and late after a minute: one slot, slow exports."
+    return "Queue HA / exports is full: it has one slot and slow jobs. It is late after a minute."
 
 
 def _failing_task() -> str:
@@ -77,21 +77,21 @@ def _halted_session() -> str:
     if not _unfinished(tasks.punctuality, "AA"):
         tasks.route_delays.using(created_by=CREATED_BY, **options).delay(airport="XXX")
     _fill(8, tasks.punctuality, **options)
-    return "Session month-end of AA has halted after a failed job."
+    return "Session month-end of AA was halted by a failed job."
 
 
 def _capped_task() -> str:
     control.tune(task=tasks.knock_on, num_slots=1)
     for airline in ("US", "WN", "FL"):
         _fill(8, tasks.knock_on, tenant=airline, hours=168, everyone=True)
-    return "Task knock_on is limited: one at a time, for all airlines."
+    return "Task knock_on is limited to one job at a time, for all airlines."
 
 
 def _user_with_cap() -> str:
     _queue("EV", EXPORTS, num_slots=4)
     control.limit_user("EV", "intern", 1)
     _fill(10, tasks.export_flights, tenant="EV", limit_user="intern", airport="JFK", seconds=30)
-    return "User intern of EV runs one job at a time."
+    return "User intern of EV is limited to one job at a time."
 
 
 def _monitor_short_of_slots() -> str:
@@ -106,7 +106,7 @@ def _monitor_short_of_slots() -> str:
             tenant="DL",
             created_by=CREATED_BY,
         )
-    return f"Monitor “{MONITOR}” of DL waits for the two slots of its queue; some exports failed."
+    return f"Monitor “{MONITOR}” of DL waits for the two slots of its queue. Some exports failed."
 
 
 def _rules() -> str:
@@ -130,7 +130,9 @@ def _rules() -> str:
             make_schedule(
                 name, task, Every(hours=hours), tenant=None, queue=REPORTS, starts_at=tomorrow
             )
-    return "Alert rules watch for these troubles. There are schedules and rules of retention, too."
+    return (
+        "Alert rules watch for these problems. Schedules, routings and retention rules exist, too."
+    )
 
 
 def _queue(airline: str, name: str, num_slots: int = 1) -> TenantQueue:
@@ -146,7 +148,7 @@ def _unfinished(task: Task[..., Any], airline: str) -> int:
 
 
 def _fill(count: int, task: Task[..., Any], *, tenant: str, **given: Any) -> None:
-    """Enqueue what is missing of `count` unfinished jobs; `given` are options and arguments."""
+    """Enqueue jobs up to `count` unfinished ones. `given`: options and arguments."""
     named = {name: given.pop(name) for name in ("session", "limit_user") if name in given}
     missing = count - _unfinished(task, tenant)
     task.using(tenant=tenant, created_by=CREATED_BY, **named).enqueue_many([given] * missing)

@@ -27,7 +27,7 @@ from .reports import BY_NAME, BY_TASK, REPORTS, TITLES, Report
 RECENT_JOBS = 12
 RECENT_MONITORS = 3
 ASKED_TWICE = Unique("until_executed", ttl=600)
-"""Who asks for a report that is on its way gets that one: ten minutes, or until it has ended."""
+"""A second request gets the same job, for ten minutes or until it has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class QueueLine:
 
 @dataclass(frozen=True, slots=True)
 class MonitorLine:
-    """A monitor with how far it has come."""
+    """A monitor with its progress."""
 
     monitor: ConcurrentJobMonitor
     progress: Progress
@@ -92,7 +92,7 @@ def _jobs(airline: Airline) -> QuerySet[Job]:
 
 
 def _recent(airline: Airline) -> list[JobLine]:
-    """Return what runs, then what waits, then what has ended, the newest first."""
+    """Return running, then waiting, then finished jobs, the newest first."""
     queues = [queue for queue in _queues(airline) if queue.name != plans.LOGBOOKS]
     unfinished = Job.objects.unfinished().filter(queue__in=queues)
     running = list(unfinished.active().order_by("-id")[:RECENT_JOBS])
@@ -122,7 +122,7 @@ def choose_airline(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def overview(request: HttpRequest) -> HttpResponse:
-    """Return the part of the first page that changes by itself."""
+    """Return the part of the start page that is refreshed."""
     return render(request, "flights/overview.html", {"airlines": _all_airlines()})
 
 
@@ -159,7 +159,7 @@ def _dashboard(
 
 @require_POST
 def request_report(request: HttpRequest, airline: str, report: str) -> HttpResponse:
-    """Enqueue a report and answer at once: with its page, or with its id to a program."""
+    """Enqueue a report; answer at once with its page, or with JSON for a program."""
     entry = BY_NAME.get(report)
     if entry is None:
         raise Http404(f"There is no report {report!r}.")
@@ -169,7 +169,7 @@ def request_report(request: HttpRequest, airline: str, report: str) -> HttpRespo
         if wants_json:
             return JsonResponse({"errors": form.errors}, status=400)
         return _dashboard(request, form, entry)
-    # A user waits for it. The tenant is the request's airline: TENANT_RESOLVER knows.
+    # A user waits for it. TENANT_RESOLVER sets the tenant: the request's airline.
     options: dict[str, Any] = {"created_by": _visitor(request), "unique": ASKED_TWICE}
     if entry.task.options.priority == Priority.USER:
         options["priority"] = Priority.USER_HIGH
@@ -184,7 +184,7 @@ def request_report(request: HttpRequest, airline: str, report: str) -> HttpRespo
         }
         return JsonResponse(answer, status=202)
     if job.duplicate:
-        messages.info(request, "This report was on its way already: here it is.")
+        messages.info(request, "This report was already requested. Here it is.")
     return redirect(page)
 
 
@@ -194,7 +194,7 @@ def _visitor(request: HttpRequest) -> str:
 
 @require_POST
 def request_logbooks(request: HttpRequest, airline: str) -> HttpResponse:
-    """Start a monitor over the airline's planes, and show how far it has come."""
+    """Start a monitor over the airline's planes."""
     logbooks.write_logbooks(request.airline, _visitor(request))  # type: ignore[attr-defined]
     return redirect("flights:dashboard", airline)
 
@@ -202,7 +202,7 @@ def request_logbooks(request: HttpRequest, airline: str) -> HttpResponse:
 @never_cache
 @require_safe
 def recent_jobs(request: HttpRequest, airline: str) -> HttpResponse:
-    """Return the part of the dashboard that changes by itself."""
+    """Return the part of the dashboard that is refreshed."""
     return render(request, "flights/recent.html", _recent_context(request))
 
 
@@ -225,7 +225,7 @@ def _monitors(airline: Airline) -> list[MonitorLine]:
 @never_cache
 @require_safe
 def your_reports(request: HttpRequest, airline: str) -> HttpResponse:
-    """Show what this visitor has requested for the airline, page by page, and follow it."""
+    """Show the reports that this visitor has requested for the airline."""
     page = your_jobs(
         user=_visitor(request),
         tenant=airline,

@@ -11,10 +11,10 @@ from . import DEFAULT_DATA_DIR, Cluster, PostgresError, database, find_binaries
 from .temporary import guard
 
 COMMANDS = {
-    "start": "start the server (made on first use) and print its URL",
+    "start": "start the server (created at first use) and print its URL",
     "stop": "stop the server",
     "remove": "stop the server and remove its data",
-    "status": "say whether the server runs; exit code 3 if not",
+    "status": "show whether the server runs; exit code 3 if not",
     "url": "print DATABASE_URL, or the URL of the running server",
     "psql": "open psql on it; further arguments go to psql",
     "run": "run a command with DATABASE_URL set to a temporary server",
@@ -54,7 +54,7 @@ def _perform(options: argparse.Namespace) -> int:
         case "url" | "psql" if external:
             url = external
         case "start" | "stop" | "remove" | "status" if external:
-            print("DATABASE_URL is set: that server is used, and the embedded one is left alone.")
+            print("DATABASE_URL is set: the embedded server is not used.")
             return 0
         case "start":
             print(Cluster(options.data_dir).start(port=options.port))
@@ -89,7 +89,7 @@ def _status(cluster: Cluster) -> int:
 def _running_url(cluster: Cluster) -> str:
     if cluster.pid is None:
         raise PostgresError(
-            "The embedded server is not running; python -m example_project.postgres start"
+            "The embedded server is not running. Start it: python -m example_project.postgres start"
         )
     return cluster.url
 

@@ -158,7 +158,7 @@ def _system_directory(account: Account) -> Path:
         except OSError:
             continue
         found = directory.lstat()
-        # Anybody may make a directory of this name in the temporary directory.
+        # Any account may create a directory of this name in the temporary directory.
         if stat.S_ISDIR(found.st_mode) and found.st_uid == 0 and account.can_enter(directory):
             return directory
     raise PostgresError(

@@ -79,6 +79,6 @@ def _inspect(directory: Path, origin: str, tree: Path | None = None) -> Binaries
     major = re.match(r"\d+", found[1])
     if major is None or int(major[0]) < OLDEST_MAJOR:
         raise PostgresError(
-            f"{origin}: PostgreSQL {found[1]} is too old; {OLDEST_MAJOR} is the oldest that works."
+            f"{origin}: PostgreSQL {found[1]} is too old: use {OLDEST_MAJOR} or later."
         )
     return Binaries(directory, found[1], tree)

@@ -88,7 +88,7 @@ class Cluster:
                 done = self._pg_ctl("stop", "-m", mode, "-w", "-t", "30")
                 if done.returncode == 0 or self.pid is None:
                     return True
-            raise PostgresError(f"The server in {self.data} does not stop: {done.stdout.strip()}")
+            raise PostgresError(f"Stopping the server in {self.data} failed: {done.stdout.strip()}")
 
     def crash(self) -> None:
         """End the server at once, without a checkpoint; its port refuses connections then."""
@@ -169,7 +169,7 @@ class Cluster:
             # After SIGKILL the server's children outlive it for a moment.
             passing = "is still in use" in said or "could not create any TCP/IP sockets" in said
             if not passing or time.monotonic() > deadline:
-                raise PostgresError(f"PostgreSQL does not start; {self.log} says:\n{said}")
+                raise PostgresError(f"Starting PostgreSQL failed. Log, {self.log}:\n{said}")
             time.sleep(0.2)
 
     def _configure(self, port: int, settings: Mapping[str, str]) -> None:
@@ -227,7 +227,7 @@ class Cluster:
             state: dict[str, str | int | None] = json.loads(self.state_file.read_text())
         except FileNotFoundError:
             raise PostgresError(
-                f"There is no server in {self.directory}; start it first."
+                f"There is no server in {self.directory}. Start it first."
             ) from None
         except PermissionError as error:
             raise PostgresError(

@@ -25,7 +25,7 @@ from .forms import form_values, say_yes
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/tenantqueue/job/"
-ANSWER = "This job does it."
+ANSWER = "This job performs the action."
 
 
 def ask(client: Client, action: str, **filters: str) -> HttpResponse:
@@ -93,6 +93,40 @@ def test_yes_starts_a_job_and_leads_to_its_page(admin_client: Client, admin_user
     assert (change.actor, change.source, change.object_count) == ("admin", "admin", 12)
     shown = text_of(admin_client.get("/admin/tenantqueue/change/"))
     assert f"12 jobs job #{job.pk}: state=error, tenant=acme" in shown
+
+
+def test_jobs_of_no_tenant_are_listed_and_changed(admin_client: Client) -> None:
+    nobodys = make_jobs(make_queue("", paused=True), 2, state=State.ERROR)
+    others = make_jobs(make_queue("acme", paused=True), 2, state=State.ERROR)
+
+    listed = admin_client.get(LIST, {"tenant_choice": "none"}).context["cl"]
+    question = ask(admin_client, "retry_selected", tenant_choice="none")
+    say_yes(admin_client, question)
+    run_pending()
+
+    assert {job.pk for job in listed.result_list} == set(nobodys)
+    assert "tenant: no tenant" in text_of(question)
+    assert set(states_of(nobodys).values()) == {State.READY}
+    assert set(states_of(others).values()) == {State.ERROR}
+
+
+@pytest.mark.parametrize(
+    ("filters", "said"),
+    [
+        ({"tenant_choice": "every"}, "Choose one tenant or no tenant."),
+        ({"tenant_choice": "none", "tenant": "acme"}, "Remove the name, or choose one tenant."),
+    ],
+)
+def test_choice_of_tenants_that_says_nothing_selects_nothing(
+    admin_client: Client, filters: dict[str, str], said: str
+) -> None:
+    make_jobs(make_queue("acme", paused=True), 2, state=State.ERROR)
+
+    listed = admin_client.get(LIST, filters)
+    assert said in text_of(listed)
+    assert not listed.context["cl"].result_list
+    assert said in text_of(ask(admin_client, "retry_selected", **filters))
+    assert not Job.objects.filter(queue__name="admin").exists()
 
 
 def test_filters_of_other_pages_do_not_count(admin_client: Client) -> None:
@@ -174,10 +208,12 @@ def test_filters_that_cannot_be_are_refused(
 def test_an_action_that_fits_no_job_says_so(admin_client: Client) -> None:
     make_job(state=State.SUCCESS)
 
-    assert "No job in this state can be" in text_of(
+    assert "This action does not apply to jobs in" in text_of(
         ask(admin_client, "retry_selected", state="ready")
     )
-    assert "No job that matches can be" in text_of(ask(admin_client, "retry_selected"))
+    assert "This action does not apply to any matching" in text_of(
+        ask(admin_client, "retry_selected")
+    )
 
 
 def test_count_is_bounded(

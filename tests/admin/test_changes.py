@@ -227,7 +227,7 @@ def test_history_of_an_object_shows_its_changes_from_anywhere(admin_client: Clie
 def test_history_of_an_object_without_changes_says_so(admin_client: Client) -> None:
     url = url_of("worker", "history", make_worker().pk)
 
-    assert "No change of it is kept." in text_of(admin_client.get(url))
+    assert "No change of this object is recorded." in text_of(admin_client.get(url))
 
 
 def test_history_of_what_is_never_changed_is_empty(admin_client: Client) -> None:
@@ -237,7 +237,7 @@ def test_history_of_what_is_never_changed_is_empty(admin_client: Client) -> None
     ]
 
     for page_url in pages:
-        assert "No change of it is kept." in text_of(admin_client.get(page_url))
+        assert "No change of this object is recorded." in text_of(admin_client.get(page_url))
 
 
 def test_history_has_pages(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

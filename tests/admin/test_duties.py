@@ -27,7 +27,7 @@ def test_list_tells_when_a_duty_ran_and_what_it_did(admin_client: Client) -> Non
 
     text = text_of(admin_client.get(LIST))
 
-    assert "promote well 2 min ago 12 ms 1,234 web-1 promoted 5 jobs 3 h ago" in text
+    assert "promote OK 2 min ago 12 ms 1,234 web-1 promoted 5 jobs 3 h ago" in text
 
 
 def test_duty_that_never_found_anything_shows_a_dash(admin_client: Client) -> None:

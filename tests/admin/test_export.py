@@ -311,7 +311,7 @@ def test_details_are_those_of_the_tab(admin_client: Client) -> None:
     monitor = start([*calls, *(noop.call() for _ in range(40))], parallel=5, keep_open=True)
     other = start()
     with pytest.raises(RuntimeError):
-        run_pending(most=20)
+        run_pending(limit=20)
     details = set(monitor.details().values_list("pk", flat=True))
     parts = ("running", "ready", "retrying", "in_line", "aside", "failed", "cancelled", "done")
 

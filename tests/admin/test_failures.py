@@ -217,7 +217,7 @@ def test_question_and_answer_say_that_there_are_more_jobs_than_one_call_takes(
     make_failed(make_queue(), 3)
 
     question = press(admin_client, "_retry")
-    assert "The group has more than these 2 jobs, the newest." in text_of(question)
+    assert "These are the newest 2 jobs of the group." in text_of(question)
 
     assert "The group has more jobs. Repeat the action" in text_of(say_yes(admin_client, question))
 
@@ -233,7 +233,7 @@ def test_question_says_how_far_it_has_looked_for_jobs_of_the_filter(admin_client
     text = text_of(press(admin_client, "_retry", tenant="acme"))
 
     assert "Retry 1 job?" in text
-    assert "The newest 4 jobs of the group were looked at." in text
+    assert "Only the newest 4 jobs of the group were searched." in text
 
 
 def test_nothing_happens_when_the_group_has_become_empty(admin_client):
@@ -329,7 +329,7 @@ def test_number_of_statements_does_not_grow_with_the_groups(
 
 @override_settings(TENANTQUEUE={"FIGURES": False})
 def test_page_says_so_when_workers_keep_no_figures(admin_client):
-    assert "is off: workers keep no figures" in text_of(listed(admin_client))
+    assert "is off: workers store no metrics" in text_of(listed(admin_client))
 
 
 def test_list_of_jobs_links_to_failures(operator):

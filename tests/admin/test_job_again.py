@@ -240,7 +240,7 @@ def test_no_other_row_can_be_entered_than_the_job_has(admin_client: Client) -> N
         ({"args": "[1,"}, "This is not JSON: Expecting value: line 1 column 4"),
         ({"args": "{}"}, "Give a list:"),
         ({"kwargs": "[]"}, "Give an object:"),
-        ({"args": "[NaN]"}, "NaN is no number of JSON"),
+        ({"args": "[NaN]"}, "NaN is not a JSON number"),
         *(({"args": "[" * n + "]" * n}, "It is nested too deeply.") for n in (2000, 90000)),
         ({"args": []}, "missing a required argument: 'first'"),
         ({"args": [1, 2, 3]}, "too many positional arguments"),

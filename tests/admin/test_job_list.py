@@ -134,7 +134,7 @@ def test_page_says_how_far_it_looked_when_filters_share_no_index(
     while True:
         response = admin_client.get(f"{LIST}?{query}")
         found += shown(admin_client, query)
-        further = link(response, "Look further") or link(response, "Older")
+        further = link(response, "Search further") or link(response, "Older")
         if further is None:
             break
         assert "No such job down to" in text_of(response)
@@ -393,7 +393,7 @@ def test_search_for_a_text_says_how_far_it_has_looked(
     response = admin_client.get(f"{LIST}?q=rare")
 
     assert "No such job down to" in text_of(response)
-    assert shown(admin_client, html.unescape(str(link(response, "Look further")))) == [wanted.pk]
+    assert shown(admin_client, html.unescape(str(link(response, "Search further")))) == [wanted.pk]
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def held_page(client: Client, **columns: Any) -> str:
     [
         (
             {"halted_at": timezone.now(), "halted_by": 41},
-            "Its session has halted since job #41 did not end well.",
+            "Its session halted because job #41 failed or was cancelled.",
         ),
         ({"paused": True}, "Its session is paused."),
     ],
@@ -145,7 +145,7 @@ def test_page_of_a_job_whose_session_has_no_row_yet_says_where_it_stands(
     text = held_page(admin_client, held_by="session", session_key="acme/ledger")
 
     assert "It is held by its session, and not ready yet." in text
-    assert "Its session lets it through, but that has not been done yet." in text
+    assert "Its session has room for it, but has not released it yet." in text
 
 
 @pytest.mark.parametrize(

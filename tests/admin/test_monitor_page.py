@@ -89,7 +89,7 @@ def test_page_and_its_refresh_show_the_same(admin_client: Client) -> None:
         assert "ended 100 % 10 of 10 details have ended" in text
         assert "2 failed, 8 done" in text
         assert "It has ended." in text
-        assert "Took" in text
+        assert "Duration" in text
         assert "Failed 2 20.0 % of the details that ended" in text
         assert "2 ValueError : it failed tests. testapp. tasks. fail" in text
     assert "data-url" not in live.content.decode()
@@ -122,8 +122,8 @@ def test_refresh_keeps_the_chosen_state(admin_client: Client) -> None:
     ("prepare", "told"),
     [
         ({}, "not known before five details have ended within an hour"),
-        ({"paused": True}, "not known: no detail is fed at the moment"),
-        ({"parallel": 0}, "not known: no detail is fed at the moment"),
+        ({"paused": True}, "not known: no details are starting at the moment"),
+        ({"parallel": 0}, "not known: no details are starting at the moment"),
     ],
 )
 def test_expected_end_says_why_it_is_not_known(
@@ -157,15 +157,15 @@ def test_rates_are_of_the_last_details_and_of_the_whole_life(admin_client: Clien
     text = text_of(admin_client.get(page_of(monitor)))
 
     assert "30 %" in text
-    assert "Rate now 1 / min" in text
-    assert "Rate over its life 0.5 / min started 2 h ago" in text
+    assert "Current rate 1 / min" in text
+    assert "Mean rate 0.5 / min started 2 h ago" in text
     assert re.search(r"Expected end in 2 h \d+ min", text)
 
 
 def test_nearly_ended_monitor_is_not_shown_as_ended(admin_client: Client) -> None:
     monitor = start(300, parallel=300)
     with pytest.raises(RuntimeError):
-        run_pending(most=298)
+        run_pending(limit=298)
 
     assert " 99 % 29" in text_of(admin_client.get(page_of(monitor)))
 
@@ -294,7 +294,7 @@ def test_retry_asks_with_the_count_and_makes_one_entry(admin_client: Client) -> 
     assert "Retry 4 failed details?" in text
     assert "The monitor has ended: its callback does not run again" in text
     assert monitor.progress().failed == 4
-    assert "4 failed details are run again" in text_of(say_yes(admin_client, question))
+    assert "4 failed details are retried" in text_of(say_yes(admin_client, question))
     run_commit_hooks("default")
     assert monitor.progress().failed == 0
     (change,) = Change.objects.all()
@@ -383,13 +383,13 @@ def test_long_retry_goes_on_with_the_next_request(admin_client: Client, monkeypa
     run_pending()
 
     first = say_yes(admin_client, press_retry(admin_client, monitor))
-    assert "2 of 5 failed details are run again so far." in text_of(first)
+    assert "2 of 5 failed details have been retried so far." in text_of(first)
     assert "go_on.js" in first.content.decode()
     second = say_yes(admin_client, first)
-    assert "4 of 5 failed details are run again so far." in text_of(second)
+    assert "4 of 5 failed details have been retried so far." in text_of(second)
     last = say_yes(admin_client, second)
 
-    assert "5 failed details are run again." in text_of(last)
+    assert "5 failed details are retried." in text_of(last)
     assert monitor.progress().failed == 0
     assert made_changes() == [("retry", {}, {"retried_details": 5})]
 
@@ -467,6 +467,6 @@ def test_page_of_a_monitor_that_has_ended_offers_nothing_to_tune(admin_client: C
 
     assert 'name="parallel"' not in page
     assert "Takes effect within a second" not in page
-    assert "It was fed with" in page
+    assert "Settings" in page
     page = admin_client.get(url_of("concurrentjobmonitor", "change", other.pk)).content.decode()
     assert 'name="parallel"' in page

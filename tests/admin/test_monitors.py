@@ -152,18 +152,18 @@ def test_page_says_how_many_details_it_leaves_out(admin_client: Client, monkeypa
 def test_page_says_when_it_may_end(admin_client: Client) -> None:
     monitor = start(60, parallel=50)
     with pytest.raises(RuntimeError):
-        run_pending(most=20)
+        run_pending(limit=20)
 
     text = text_of(admin_client.get(page_of(monitor)))
 
     assert re.search(r"Expected end (now|in [\d.]+ m?s) ", text)
-    assert re.search(r"Rate now [\d,.]+ / min pace of the newest 300", text)
+    assert re.search(r"Current rate [\d,.]+ / min pace of the newest 300", text)
 
 
 def test_actions_pause_resume_retry_and_cancel(admin_client: Client) -> None:
     monitor = start(failing=2, parallel=1)
     ended = start(0)
-    run_pending(most=100)
+    run_pending(limit=100)
     second = start()
 
     assert "1 monitor changed" in act(admin_client, "pause_selected", second)
@@ -171,7 +171,7 @@ def test_actions_pause_resume_retry_and_cancel(admin_client: Client) -> None:
     assert "1 monitor changed" in act(admin_client, "resume_selected", second)
     assert second.details().filter(state="ready").count() == 3
 
-    assert "2 failed details are run again" in act(admin_client, "retry_selected", monitor)
+    assert "2 failed details are retried" in act(admin_client, "retry_selected", monitor)
     assert monitor.progress().failed == 0
 
     text = act(admin_client, "cancel_selected", second, ended)

@@ -20,6 +20,7 @@ from django_tenantqueue.models import TenantQueue
 from django_tenantqueue.operations import control
 from django_tenantqueue.status import busy_queues, queue_loads, queue_troubles
 from tests.factories import made_changes, make_figure, make_jobs, make_queue, make_worker
+from tests.testapp.tasks import noop
 
 from .conftest import text_of, url_of
 from .forms import form_values, say_yes
@@ -204,11 +205,11 @@ def test_list_marks_a_queue_that_takes_no_more_jobs(admin_client: Client) -> Non
     make_jobs(queue, 1)
     content = admin_client.get(LIST).content.decode()
     assert "1 / 2</a>" in content
-    assert "It takes no new jobs" not in content
+    assert "It rejects new jobs" not in content
 
     make_jobs(queue, 1)
 
-    assert "It takes no new jobs" in admin_client.get(LIST).content.decode()
+    assert "It rejects new jobs" in admin_client.get(LIST).content.decode()
 
 
 def test_page_writes_only_changed_columns(admin_client: Client) -> None:
@@ -327,7 +328,7 @@ def test_pause_and_resume_actions_are_audited(admin_client: Client) -> None:
     )
     response = say_yes(admin_client, question)
 
-    assert "1 tenant queue changed; 1 was so already: paused no → yes" in text_of(response)
+    assert "1 tenant queue changed; 1 unchanged: paused no → yes" in text_of(response)
     assert made_changes() == [("pause", {"paused": False}, {"paused": True})]
     assert TenantQueue.objects.filter(paused=True).count() == 2
 
@@ -368,6 +369,16 @@ def test_a_queue_can_be_added_before_its_first_job(admin_client: Client) -> None
     assert TenantQueue.objects.get(tenant="acme", name="reports").num_slots == 2
     assert again.status_code == 200
     assert "already exists" in text_of(again)
+
+
+def test_blanks_around_names_are_kept_as_delay_keeps_them(admin_client: Client) -> None:
+    address = url_of("tenantqueue", "add")
+    values = show(admin_client, address)
+
+    save(admin_client, values, address, tenant="acme ", name=" mail", num_slots="2")
+
+    job = noop.using(tenant="acme ", queue=" mail").delay()
+    assert TenantQueue.objects.get().pk == job.queue_id
 
 
 @pytest.mark.parametrize(
@@ -561,7 +572,7 @@ def test_list_says_that_it_has_not_looked_at_all_queues(
     monkeypatch.setattr(busy_queues, "VISITED", 2)
     for _ in range(2):
         make_jobs(make_queue(), 1)
-    said = "Not all queues were looked at"
+    said = "Too many queues are busy"
 
     assert said in text_of(admin_client.get(f"{LIST}?trouble=late"))
     assert said not in text_of(admin_client.get(LIST))

@@ -234,7 +234,7 @@ def attempt(client: Client, model: str, way: str, pk: int, called: Called) -> st
         answer = client.post(page, {name: "1"})
         return "allowed" if any(pk in ids for _, _, ids in called) else _refusal(answer)
     if way == "save":
-        return _outcome(client.post(page, {"priority": "no number"}))
+        return _outcome(client.post(page, {"priority": "not a JSON number"}))
     if way == "delete":
         answer = client.post(url_of(model, "delete", pk), {"post": "yes"})
         return "allowed" if any(pk in ids for _, _, ids in called) else _refusal(answer)

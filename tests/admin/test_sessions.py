@@ -158,7 +158,7 @@ def test_halted_session_is_resumed(admin_client: Client) -> None:
     )
 
     run_commit_hooks("default")
-    assert "1 session goes on." in text_of(response)
+    assert "1 session resumed." in text_of(response)
     assert waiting.refresh().state == "ready"
     session.refresh_from_db()
     assert (session.halted_at, session.halted_by) == (None, None)
@@ -180,7 +180,7 @@ def test_cap_is_added_before_the_first_job_and_holds(admin_client: Client) -> No
         url_of("userlimit", "add"), {"tenant": "acme", "key": "", "num_slots": "3", "_save": "Save"}
     )
     assert added.status_code == 302, text_of(added)
-    assert "(all users without their own)" in text_of(admin_client.get(CAPS))
+    assert "(all users without a limit of their own)" in text_of(admin_client.get(CAPS))
 
     jobs = [noop.using(limit_user="7", tenant="acme").delay() for _ in range(5)]
     run_commit_hooks("default")
@@ -215,7 +215,7 @@ def test_job_page_says_that_it_stands_in_a_line(admin_client: Client) -> None:
 
     text = text_of(admin_client.get(url_of("job", "change", second.pk)))
 
-    assert f"It stands in the line of its session, behind job #{first.pk}" in text
+    assert f"It waits in its session behind job #{first.pk}" in text
 
 
 def test_healthy_session_has_no_colour_and_a_halted_one_is_red(admin_client: Client) -> None:

@@ -47,7 +47,7 @@ def test_task_is_paused_by_a_new_control(admin_client: Client) -> None:
     response = add(admin_client, paused="on")
 
     assert "was added successfully" in text_of(response)
-    assert "No task or method" not in text_of(response)
+    assert "No task, method or finished job" not in text_of(response)
     job = noop.delay()
     assert run_pending() == []
     assert states([job]) == ["held"]
@@ -56,7 +56,7 @@ def test_task_is_paused_by_a_new_control(admin_client: Client) -> None:
 def test_operator_is_warned_when_the_name_is_not_known(admin_client: Client) -> None:
     response = add(admin_client, task="tests.testapp.tasks.nop", paused="on")
 
-    assert "No task or method is named “tests.testapp.tasks.nop” here" in text_of(response)
+    assert "No task, method or finished job is named “tests.testapp.tasks.nop”" in text_of(response)
     assert TaskControl.objects.get().paused
 
 

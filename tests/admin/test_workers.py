@@ -152,7 +152,7 @@ def test_drain_sets_only_that_column(admin_client: Client) -> None:
 
     text = order(admin_client, "drain_selected", worker, other)
 
-    assert "1 worker drains. 1 did so already" in text
+    assert "1 worker drains. 1 unchanged: asked before" in text
     assert Worker.objects.filter(draining=True, stopping=False).count() == 2
     assert made_changes() == [("drain", {"draining": False}, {"draining": True})]
 
@@ -162,8 +162,8 @@ def test_stop_sets_only_that_column(admin_client: Client) -> None:
 
     text = order(admin_client, "stop_selected", worker, other)
 
-    assert "1 worker stops: what still runs after the shutdown timeout starts again" in text
-    assert "1 did so already" in text
+    assert "1 worker stops: jobs still running after the shutdown timeout start again" in text
+    assert "1 unchanged: asked before" in text
     assert Worker.objects.filter(stopping=True, draining=False).count() == 2
     assert made_changes() == [("stop", {"stopping": False}, {"stopping": True})]
 

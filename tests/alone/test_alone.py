@@ -22,7 +22,7 @@ OPTIONAL = [app for app in apps.get_app_configs() if app.label.startswith("tenan
 TABLES = 14
 HOT_INDEXES, MONTH_INDEXES = 22, 8
 LISTS = [
-    *("change", "job", "maintenance duty", "monitor", "session", "task control", "tenant queue"),
+    *("change", "job", "maintenance task", "monitor", "session", "task control", "tenant queue"),
     *("user limit", "worker"),
 ]
 COMMANDS = ["runworker", "tenantqueue", "workerhealth"]

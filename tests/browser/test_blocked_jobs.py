@@ -118,20 +118,20 @@ def before_gates() -> list[Blocked]:
     with acting_as("grace", "admin"):
         pause_task("tests.paused", allow_unknown=True)
         monitor_control.pause_monitors([monitor.pk])
-    ends = "It goes on when that job has ended."
+    ends = "It continues when that job has ended."
     return [
         Blocked(
             held("session", session_key="acme/busy"),
             Code.SESSION_BUSY,
-            f"It stands in the line of its session, behind job #{first.pk} (running).",
+            f"It waits in its session behind job #{first.pk} (running).",
             ends,
             f"job #{first.pk}",
         ),
         Blocked(
             held("session", session_key="acme/halted"),
             Code.SESSION_HALTED,
-            f"Its session has halted since job #{halter.pk} did not end well.",
-            "Look at that job, then resume the session.",
+            f"Its session halted because job #{halter.pk} failed or was cancelled.",
+            "Check that job, then resume the session.",
             "session: acme / halted",
         ),
         Blocked(
@@ -216,7 +216,7 @@ def test_session_that_is_resumed_lets_its_job_through_on_the_open_page(open_page
     make_worker(heartbeat_at=timezone.now() + timedelta(hours=1))
     session = session_of("halted", halted_at=timezone.now(), halted_by=1)
     page = open_page(f"{JOBS}{held('session', session_key='acme/halted').pk}/change/")
-    expect(causes_of(page)).to_contain_text("Its session has halted")
+    expect(causes_of(page)).to_contain_text("Its session halted")
 
     sessions.resume_sessions([session.pk])
 

@@ -43,7 +43,7 @@ def test_all_failed_jobs_are_retried_and_the_progress_is_seen(
     with each_update_of_an_entry(f"pg_advisory_xact_lock({LOCK})"), connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
         page.click("input[type=submit].default")
-        expect(page.locator(".messagelist")).to_contain_text("This job does it.")
+        expect(page.locator(".messagelist")).to_contain_text("This job performs the action.")
         job = Job.objects.get(queue__name="admin")
         wait_until(lambda: is_waited_for(LOCK) and job.refresh().progress_done == 1000)
         page.reload()

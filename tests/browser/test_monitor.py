@@ -72,7 +72,7 @@ def test_parallel_is_edited_while_a_worker_runs(
     page.evaluate("window.marked = true")
 
     expect(tile(page, "In flight")).to_contain_text("6 / 6")
-    expect(tile(page, "In flight")).to_contain_text("6 run, 6 wait in line")
+    expect(tile(page, "In flight")).to_contain_text("6 running, 6 in line")
     wait_until(lambda: running(monitor) == 6)
     gate.open()
     expect(page.locator("#tq-live .tq-state")).to_have_text("ended")
@@ -143,7 +143,7 @@ def test_failed_details_are_retried_from_the_page(open_page: OpenPage, gate: Gat
     expect(page.locator("h1")).to_contain_text("Retry 3 failed details?")
     page.click("input[value='Yes, retry 3 failed details']")
 
-    expect(page.locator(".messagelist")).to_contain_text("3 failed details are run again.")
+    expect(page.locator(".messagelist")).to_contain_text("3 failed details are retried.")
     assert monitor.progress().failed == 0
 
 
@@ -159,7 +159,7 @@ def test_long_retry_goes_on_by_itself(
     page.click("button[name=_retry_failed]")
     page.click("input[value='Yes, retry 7 failed details']")
 
-    expect(page.locator(".messagelist")).to_contain_text("7 failed details are run again.")
+    expect(page.locator(".messagelist")).to_contain_text("7 failed details are retried.")
     assert monitor.progress().failed == 0
 
 

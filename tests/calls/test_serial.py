@@ -73,5 +73,5 @@ def test_option_that_has_another_name_is_answered_with_it(option: str, said: str
 @pytest.mark.django_db
 def test_session_of_a_monitor_says_what_the_row_of_the_session_says() -> None:
     session: Any = Serial("s", on_failure="halt")
-    with pytest.raises(InvalidOption, match=r"says neither on_wait nor on_failure.* session='s'"):
+    with pytest.raises(InvalidOption, match=r"takes no on_wait and on_failure.* session='s'"):
         ConcurrentJobMonitor.objects.start("x", [noop.call()], parallel=1, session=session)

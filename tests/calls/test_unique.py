@@ -50,7 +50,7 @@ def test_ttl_is_taken_as_timedelta() -> None:
         ({"ttl": timedelta(days=40 * 365)}, "ten years"),
         ({"mode": "until_expired"}, "needs a ttl"),
         ({"mode": "while_executing", "ttl": 5}, "nothing expires there"),
-        ({"mode": "while_executing", "on_conflict": "raise"}, "no call meets a conflict"),
+        ({"mode": "while_executing", "on_conflict": "raise"}, "no call has a conflict"),
         ({"mode": "while_executing_reject", "on_conflict": "replace"}, "on_conflict='replace'"),
     ],
 )

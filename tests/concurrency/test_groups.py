@@ -46,7 +46,7 @@ def test_neighbours_finish_once_when_one_result_of_a_hundred_is_refused(loop: Fa
     finished = Job.objects.in_bulk(ids)
     refused = finished.pop(jobs[41].id)
     assert refused.state == "error"
-    assert "PostgreSQL refused" in refused.last_error["message"]
+    assert "PostgreSQL rejected" in refused.last_error["message"]
     assert len(finished) == 99
     assert {job.state for job in finished.values()} == {"success"}
     assert {job.attempt for job in finished.values()} == {1}

@@ -54,8 +54,8 @@ def test_loop_begins_to_survey_by_itself_and_ends_when_all_is_cleaned_up(snapsho
 
     said = [record.message for record in caplog.records if "claims" in record.message]
     assert len(said) == 2
-    assert said[0].startswith("a transaction that is held open keeps the server from cleaning up")
-    assert said[1] == "claims look for jobs of all ids again"
+    assert said[0].startswith("an open transaction prevents vacuum")
+    assert said[1] == "vacuum works again: claims search all ids"
 
 
 @pytest.fixture

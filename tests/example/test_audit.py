@@ -61,7 +61,7 @@ def test_job_is_found_lost_when_its_row_is_missing() -> None:
 
 def test_job_is_found_lost_when_the_seeder_counted_more() -> None:
     assert batch_problem(Batch(), requested=4) == (
-        "the seeder requested 4 reports but was given 3 job ids"
+        "the seeder requested 4 reports but got 3 job ids"
     )
 
 
@@ -135,14 +135,14 @@ def test_strange_tenant_is_found_when_a_report_ran_for_it() -> None:
     batch.runs[2] = replace(batch.runs[2], airline="DL")
     batch.slots["DL", "reports"] = 1
 
-    assert batch_problem(batch) == "job 3 of UA/reports was run for DL/reports"
+    assert batch_problem(batch) == "job 3 of UA/reports ran in DL/reports"
 
 
 def test_row_is_found_twice_when_two_leaves_hold_it() -> None:
     batch = Batch()
     batch.jobs.append(replace(batch.jobs[0], queued_at=None))
 
-    assert "job 1 stands in the job table 2 times" in batch.audit().problems
+    assert "job 1 is in the job table 2 times" in batch.audit().problems
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_page_is_not_found_when_there_is_no_such_thing(browser: Browser, path: s
     status, text = browser.get(path)
 
     assert status == 404
-    assert "There is nothing here" in text
+    assert "Page not found" in text
 
 
 def test_result_is_shown_when_a_report_has_run(browser: Browser) -> None:
@@ -181,7 +181,7 @@ def test_second_request_gets_the_first_job_while_that_is_on_its_way(browser: Bro
     assert (second["id"], first["duplicate"], second["duplicate"]) == (first["id"], False, True)
     status, text = browser.post("/HA/reports/carbon_cost/", outages="9")
     assert status == 200
-    assert "This report was on its way already" in text
+    assert "This report was already requested" in text
 
 
 def test_logbooks_of_all_planes_are_written_and_summed_up(browser: Browser) -> None:

@@ -88,9 +88,9 @@ def test_retry_is_one_warning_with_the_fields_of_the_job(claimed_job, caplog):
         "outcome": "retried",
     }
     assert record.duration >= 0
-    said = re.escape(f"job 7 ({fail_here.name}) failed and runs again in ")
+    said = re.escape(f"job 7 ({fail_here.name}) failed in attempt 1 of 5, retrying in ")
     assert re.fullmatch(
-        said + r"\d+\.\d s in attempt 1 of 5: ValueError\('line one\\nline two'\)",
+        said + r"\d+\.\d s: ValueError\('line one\\nline two'\)",
         record.getMessage(),
     )
 
@@ -100,7 +100,7 @@ def test_final_failure_is_one_error(claimed_job, caplog):
 
     (record,) = caplog.records
     assert (record.levelno, record.outcome) == (logging.ERROR, "error")
-    assert "failed for good in attempt 5 of 5" in record.getMessage()
+    assert "failed in attempt 5 of 5, not retried" in record.getMessage()
 
 
 def test_traceback_is_logged_once_without_the_frames_of_the_worker(claimed_job, caplog):
@@ -145,7 +145,7 @@ def test_traceback_is_logged_once_when_the_rule_of_the_task_fails(claimed_job, c
 
     told = [record.getMessage() for record in caplog.records]
     assert told[0] == f"retry_when or backoff of job 7 ({fail_with_broken_rule.name}) failed"
-    assert "failed for good in attempt 1 of 5: ZeroDivisionError" in told[1]
+    assert "failed in attempt 1 of 5, not retried: ZeroDivisionError" in told[1]
     assert [bool(record.exc_info) for record in caplog.records] == [False, True]
 
 

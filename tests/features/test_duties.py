@@ -224,7 +224,7 @@ def test_other_duties_have_their_turn_when_one_breaks_the_connection_each_time(
         leader.run_once()
 
     assert broken.others == ["default"]
-    assert "maintenance duty broken has lost the connection" in caplog.messages
+    assert "maintenance task broken lost the database connection" in caplog.messages
 
 
 @pytest.mark.parametrize(

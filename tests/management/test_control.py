@@ -59,7 +59,9 @@ def test_task_is_paused_and_resumed() -> None:
     assert run("resume", "--task", noop.name) == "nothing was changed: there is no such row\n"
     assert run("pause", "--task", noop.name) == f"{noop.name}: paused\n"
     assert TaskControl.objects.get().paused
-    with pytest.raises(CommandError, match=r"no task or method is named 'gone\.away'"):
+    with pytest.raises(
+        CommandError, match=r"no task, method or finished job is named 'gone\.away'"
+    ):
         run("pause", "--task=gone.away")
     assert run("pause", "--task=gone.away", "--allow-unknown") == "gone.away: paused\n"
 
@@ -144,8 +146,8 @@ def test_columns_are_written() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["pause"], "by one of --queue, --task, --session, --limit-user, --monitor"),
-        (["pause", "--queue=mail", "--task=x"], "--queue and --task are given: say"),
+        (["pause"], "with one of --queue, --task, --session, --limit-user, --monitor"),
+        (["pause", "--queue=mail", "--task=x"], "--queue and --task are given: choose"),
         (["pause", "--task=x", "--tenant=acme"], "--tenant belongs to --queue, --session or"),
         (["pause", "--monitor=x"], "'x' is not the number of a job or a monitor"),
         (["pause", "--queue=gone"], "no tenant has"),

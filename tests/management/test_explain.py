@@ -121,7 +121,7 @@ def test_bounds_of_a_monitor_are_printed() -> None:
 
     assert printed("--monitor", f"#{monitor.pk}").splitlines() == [
         f"install app A #{monitor.pk} (running)",
-        "0 of the 60 details that are left run.",
+        "0 of the 60 remaining details are running.",
         (
             "- 40 details: Its “parallel” is 40, but its queue acme / installs has 2 slots: no "
             "more than that run at once. (queue: acme / installs)"

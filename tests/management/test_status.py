@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 from datetime import timedelta
@@ -203,7 +204,7 @@ def test_ready_jobs_that_no_worker_takes_are_named() -> None:
 
     assert (
         "! ready jobs that no worker takes, in acme/reports: "
-        "start one with manage.py runworker that takes them"
+        "start a worker that takes them with manage.py runworker"
     ) in rows()
 
 
@@ -349,3 +350,19 @@ def test_reader_that_has_read_enough_is_no_error(tmp_path, monkeypatch) -> None:
         standard.flush()
 
     assert (tmp_path / "out").read_text() == ""
+
+
+class Full(io.StringIO):
+    """A file on a disk without space."""
+
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_output_that_cannot_be_written_is_an_error_in_one_line(tmp_path, monkeypatch) -> None:
+    with (tmp_path / "out").open("w") as standard:
+        monkeypatch.setattr("sys.stdout", standard)
+        with pytest.raises(CommandError, match="output cannot be written: No space left") as caught:
+            call_command("tenantqueue", "status", stdout=Full())
+
+    assert caught.value.returncode == 1

@@ -61,8 +61,8 @@ UNREADY = "worker 7 is not ready: "
 @pytest.mark.parametrize(
     ("age", "written", "options", "code", "said"),
     [
-        (0, {}, [], 0, "worker 7 gave a sign of life "),
-        (60, {}, [], 1, "worker 7 gave its last sign of life 1 min 0 s ago, not within 30 s"),
+        (0, {}, [], 0, "worker 7 sent a heartbeat "),
+        (60, {}, [], 1, "worker 7 sent its last heartbeat 1 min 0 s ago, not within 30 s"),
         (60, {}, ["--max-age=90"], 0, "worker 7 "),
         (-3600, {}, [], 1, "ahead of this clock"),
         (0, DRAINS, [], 0, "worker 7 "),
@@ -164,7 +164,7 @@ def test_row_of_this_host_is_healthy() -> None:
 
     assert code == 0
     assert line == (
-        f"healthy: 1 of 1 worker of host {socket.gethostname()!r} gave a sign of life in 30 s"
+        f"healthy: 1 of 1 worker of host {socket.gethostname()!r} sent a heartbeat in 30 s"
     )
 
 
@@ -181,7 +181,7 @@ def test_silent_workers_are_unhealthy_within_the_age_that_counts() -> None:
 
     assert ask("--host=web-1") == (
         1,
-        "unhealthy: no worker of host 'web-1' (1 registered) gave a sign of life in 30 s",
+        "unhealthy: no worker of host 'web-1' (1 registered) sent a heartbeat in 30 s",
     )
     assert ask("--host=web-1", "--max-age=90")[0] == 0
 
@@ -203,7 +203,7 @@ def test_worker_that_leaves_is_alive_and_not_ready(column: str) -> None:
     assert ask("--host=web-1")[0] == 0
     assert ask("--host=web-1", "--readiness") == (
         1,
-        "unhealthy: every worker of host 'web-1' drains or stops",
+        "unhealthy: every worker of host 'web-1' is draining or stopping",
     )
 
 

@@ -33,7 +33,7 @@ def states(monitor: ConcurrentJobMonitor) -> list[str]:
 def run_some(most: int) -> None:
     """Run `most` jobs, and give back the one more that is claimed to see whether it ends."""
     with pytest.raises(RuntimeError, match="there are still more"):
-        run_pending(most=most)
+        run_pending(limit=most)
     claims = Job.objects.active().values_list("pk", "claim_seq")
     return_jobs(connection.connection, TEST_WORKER, list(claims))
 

@@ -71,7 +71,7 @@ def test_page_of_a_job_names_the_worker_that_died_with_it(admin_client: Client) 
 
     page = text_of(admin_client.get(url_of("job", "change", lost.pk)))
 
-    assert f"web-1:7 on host-3, which has died: {CAUSE}" in page
+    assert f"web-1:7 on host-3, which died: {CAUSE}" in page
     page = text_of(admin_client.get(url_of("job", "change", other.pk)))
     assert f"worker {worker.pk + 1}, which has ended" in page
     assert death_of("default", worker.pk + 1) is None

@@ -39,7 +39,10 @@ pytestmark = pytest.mark.django_db
         ({"queue": ""}, "queue=''"),
         ({"details": [noop.using(session="s").call()]}, "a detail has no session of its own"),
         ({"details": [noop.using(tenant="zeta").call()]}, "belong to its tenant, 'acme'"),
-        ({"details": [noop.using(run_at=timedelta(1)).call()]}, "run when their monitor feeds"),
+        (
+            {"details": [noop.using(run_at=timedelta(1)).call()]},
+            "a monitor decides when its details",
+        ),
     ],
 )
 def test_bad_option_is_refused_at_the_call(options: dict[str, Any], message: str) -> None:

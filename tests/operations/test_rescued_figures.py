@@ -105,7 +105,7 @@ def test_jobs_are_rescued_and_the_error_is_logged_when_figures_cannot_be_stored(
 
     assert rescued.retried == [job_id]
     assert state_of(job_id) == "ready"
-    assert "are missing in the figures" in caplog.text
+    assert "counting the lost attempts of worker" in caplog.text
 
 
 def test_job_that_ends_with_its_worker_is_logged_as_an_error(worker, caplog):
@@ -119,6 +119,7 @@ def test_job_that_ends_with_its_worker_is_logged_as_an_error(worker, caplog):
     (error,) = [record for record in caplog.records if record.levelname == "ERROR"]
     assert (error.job, error.task, error.outcome) == (last, "tests.testapp.tasks.noop", "error")
     assert error.getMessage() == (
-        f"job {last} (tests.testapp.tasks.noop) failed for good with its worker: it was killed"
+        f"job {last} (tests.testapp.tasks.noop) ended in error because its worker died: "
+        "it was killed"
     )
     assert state_of(again) == "ready"

@@ -276,7 +276,7 @@ def test_jobs_go_on_when_a_proxy_has_lost_the_server_and_new_connections_work(
     gate.wait_for(job)
 
     proxy.cut(How.HALF_OPEN, New.PASS)
-    wait_until(lambda: "the supervisor lost its connection" in runner.output)
+    wait_until(lambda: "the supervisor lost its database connection" in runner.output)
     gate.open()
     ended = wait_for_end([job.pk], timeout=60.0)
     later = wait_for_end([noop.delay().pk])
@@ -303,9 +303,9 @@ def test_each_event_is_logged_once_when_the_network_stays_cut(
 
     assert "lost the database" in ended.last_error["message"]
     assert during.count("before other workers run their jobs") == 1
-    assert during.count("the supervisor lost its connection") == 1
+    assert during.count("the supervisor lost its database connection") == 1
     assert during.count("ERROR") == 1
-    assert runner.output.count("the supervisor is connected again") == 1
+    assert runner.output.count("the supervisor reconnected") == 1
 
 
 def holder_of_the_lead() -> list[int]:

@@ -153,4 +153,4 @@ def test_jobs_run_when_the_answer_to_their_claim_was_lost(
     assert proxy.trap is None  # it was lost
     assert {(job.state, job.attempt) for job in jobs} == {(State.SUCCESS, 1)}
     assert max(job.claim_seq for job in jobs) == 2
-    assert f"job {ids[0]} was claimed in a transaction without answer" in runner.output
+    assert f"job {ids[0]} was claimed, but the answer to the claim was lost" in runner.output

@@ -38,7 +38,7 @@ def test_all_jobs_succeed_when_each_leaks(workers: Workers):
     assert {job.state for job in jobs} == {State.SUCCESS}
     assert {job.attempt for job in jobs} == {1}
     assert len(set(results_of(ids))) >= 20
-    assert "makes room for a new process: it takes" in runner.output
+    assert "drains and is replaced: it takes" in runner.output
 
 
 def test_new_child_takes_jobs_while_the_old_one_ends_what_it_runs(workers: Workers, gate: Gate):
@@ -67,7 +67,7 @@ def test_job_ends_with_a_memory_reason_when_it_takes_all_there_is(workers: Worke
     wait_for_state(job, State.ERROR, timeout=40)
     gate.open()
     assert job.last_error["class"].endswith("MemoryLimitExceeded")
-    assert "more than the 400 MB" in job.last_error["message"]
+    assert "above its limit of 400 MB" in job.last_error["message"]
     assert {job.state for job in wait_for_end(neighbours)} == {State.SUCCESS}
 
 

@@ -81,6 +81,17 @@ def test_role_that_cannot_make_partitions_is_found(roles):
     assert message.msg.startswith("The role 'shop_site' is not a member of ")
 
 
+def test_worker_until_empty_ends_where_its_role_lacks_a_right(workers: Workers, roles) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("REVOKE INSERT ON tenantqueue_worker FROM shop_site")
+    add.delay(1, 2)
+
+    runner = workers.launch("--until-empty", database_url=roles("shop_site"))
+
+    assert runner.end() == 1
+    assert "permission denied for table tenantqueue_worker" in runner.output
+
+
 @pytest.mark.parametrize(("role", "is_warned"), [("shop_worker", False), ("shop_site", True)])
 def test_worker_of_a_limited_role_runs_jobs_and_does_the_maintenance(
     workers: Workers, roles, role: str, is_warned: bool

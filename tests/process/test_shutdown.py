@@ -56,7 +56,7 @@ def test_running_jobs_succeed_when_their_child_was_signalled_before(workers: Wor
         child.send_signal(signal.SIGTERM)
     wait_until(lambda: len(set(children) & set(runner.children())) == 1, what="the idle one ended")
     runner.send(signal.SIGTERM)
-    wait_until(lambda: runner.output.count("told to stop") == 3, what="the other is told again")
+    wait_until(lambda: runner.output.count("stop requested") == 3, what="the other is told again")
     gate.open()
 
     assert runner.end() == 0
@@ -101,13 +101,13 @@ def test_job_begins_elsewhere_when_the_process_that_ran_it_is_gone(workers: Work
     workers.start()
 
     first.send(signal.SIGTERM)
-    wait_until(lambda: "told to stop" in first.output)
+    wait_until(lambda: "stop requested" in first.output)
     gate.open()  # from now on nothing ends the event loop
 
     wait_for_state(job, State.SUCCESS)
     assert (job.attempt, job.result) == (1, [])
     assert first.end() == 0
-    assert "ends under 1 job, given back" in first.output
+    assert "stops; still running and returned: 1 job" in first.output
 
 
 def test_running_jobs_are_given_back_when_a_second_signal_comes(workers: Workers, gate: Gate):

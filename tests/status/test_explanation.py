@@ -113,7 +113,7 @@ def test_no_worker_when_all_are_silent() -> None:
 
     told = cause(make_job(), Code.NO_WORKER).sentence
 
-    assert told == "No worker runs: 1 worker gave no sign of life for 30 s."
+    assert told == "No worker runs: 1 worker has sent no heartbeat for 30 s."
 
 
 @pytest.mark.parametrize("order", ["draining", "stopping"])
@@ -142,7 +142,7 @@ def test_no_worker_takes_the_queue_when_the_one_that_does_drains() -> None:
 
     told = cause(make_job(), Code.NO_WORKER_TAKES).sentence
 
-    assert "Workers that do take it drain or stop." in told
+    assert "The workers that take it are draining or stopping." in told
 
 
 @pytest.mark.parametrize(
@@ -334,7 +334,7 @@ def test_session_is_halted_by_a_job() -> None:
 
     one = cause(held(**IN_SESSION), Code.SESSION_HALTED)
 
-    assert "since job #41 did not end well" in one.sentence
+    assert "because job #41 failed or was cancelled" in one.sentence
     assert one.jobs == [41]
     assert one.target is not None
     assert (one.target.kind, one.target.id) == ("session", session.pk)
@@ -562,7 +562,7 @@ def test_monitor_waits_for_its_interval() -> None:
 
     told = cause(in_line(monitor), Code.MONITOR_INTERVAL).sentence
 
-    assert told.startswith("Its monitor feeds details every 10 min 0 s: the next time in ")
+    assert told.startswith("Its monitor starts details every 10 min 0 s: the next time in ")
 
 
 def test_queue_with_fewer_slots_than_parallel_bounds_the_monitor() -> None:
@@ -656,7 +656,7 @@ def test_running_job_says_since_when_and_where() -> None:
     found = answer(job)
 
     assert found.causes == []
-    assert found.sentence.startswith("It runs for 9 min ")
+    assert found.sentence.startswith("It has been running for 9 min ")
     assert "on worker web-7:12, attempt 1 of 5" in found.sentence
 
 
@@ -665,7 +665,7 @@ def test_claimed_job_is_about_to_start() -> None:
 
     told = answer(make_job(state=State.QUEUED, worker_id=worker.pk)).sentence
 
-    assert told.startswith("Worker web-7:12 has claimed it for ")
+    assert told.startswith("Worker web-7:12 claimed it ")
 
 
 def test_worker_of_a_running_job_is_silent() -> None:
@@ -673,7 +673,7 @@ def test_worker_of_a_running_job_is_silent() -> None:
 
     one = cause(make_job(state=State.RUNNING, worker_id=worker.pk), Code.WORKER_SILENT)
 
-    assert one.sentence.startswith("Its worker gave no sign of life for 4 min")
+    assert one.sentence.startswith("Its worker has sent no heartbeat for 4 min")
     assert one.target is not None
     assert (one.target.kind, one.target.id) == ("worker", worker.pk)
 

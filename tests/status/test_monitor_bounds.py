@@ -291,13 +291,18 @@ def backoff() -> Work:
 @pytest.mark.parametrize(
     ("make", "code", "sentence", "details"),
     [
-        (cancelled, "monitor_cancelled", "It was cancelled. What has not ended is being", 0),
+        (cancelled, "monitor_cancelled", "It was cancelled. Its unfinished details are being", 0),
         (paused, "monitor_paused", "It is paused: no further detail starts.", 0),
         (stopped, "monitor_stopped", "It has stopped: 1 detail has failed.", 0),
         (parallel_zero, "monitor_without_slots", "Its “parallel” is 0: no detail starts.", 0),
         (own_parallel, "monitor_full", "It has 2 details in flight, as many as its “parallel”", 0),
-        (interval, "monitor_interval", "It feeds details every 1 min 0 s: the next time in ", 0),
-        (not_fed_yet, "not_released", "It has room for 2 more details, which are about to be", 0),
+        (interval, "monitor_interval", "It starts details every 1 min 0 s: the next time in ", 0),
+        (
+            not_fed_yet,
+            "not_released",
+            "It has room for 2 more details, which are about to start",
+            0,
+        ),
         (open_monitor, "monitor_open", "It is open: it waits for more details, or to be closed", 0),
         (
             slots_of_queue,
@@ -356,7 +361,7 @@ def test_session_is_named_with_the_job_before_it() -> None:
         (
             {"halted_at": timezone.now(), "halted_by": 7},
             "session_halted",
-            "Its session has halted since job #7 did not end well.",
+            "Its session halted because job #7 failed or was cancelled.",
         ),
     ],
 )
@@ -402,14 +407,14 @@ def test_nothing_bounds_it_when_all_that_is_left_is_in_flight() -> None:
     answer = work.answer()
 
     assert answer.bounds == []
-    assert answer.sentence == "Nothing bounds it: every detail that is left is in flight."
+    assert answer.sentence == "Nothing limits it: all remaining details are in flight."
 
 
 def test_its_own_parallel_is_not_blamed_when_its_queue_has_too_few_slots() -> None:
     work = slots_of_queue()
 
     assert work.codes() == ["queue_bounds_monitor"]
-    assert work.answer().sentence == "2 of the 100 details that are left run."
+    assert work.answer().sentence == "2 of the 100 remaining details are running."
 
 
 def test_several_bounds_are_listed_worst_first() -> None:

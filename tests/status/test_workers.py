@@ -394,7 +394,7 @@ def test_silent_worker_is_a_problem() -> None:
     make_worker()
     make_worker(heartbeat_at=timezone.now() - timedelta(minutes=5))
 
-    assert problems() == "1 of 2 workers gave no sign of life for 30 s"
+    assert problems() == "1 of 2 workers have sent no heartbeat for 30 s"
 
 
 def test_fleet_of_silent_workers_runs_nothing() -> None:

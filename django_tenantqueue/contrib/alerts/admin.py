@@ -16,7 +16,7 @@ from django.utils.translation import gettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
 from ...admin.base import EmptyList, TenantQueueModelAdmin
-from ...admin.filters import TenantFilter
+from ...admin.filters import TENANT_FILTERS
 from ...admin.formats import NOTHING, badge, badges, duration_text, failure_text, moment, unbroken
 from ...admin.links import job_links
 from ...admin.live_admin import TunedAdmin
@@ -31,7 +31,7 @@ from .visible_alerts import rule_of, visible_alerts
 
 
 class AlertRuleForm(SingleTuneForm):
-    """A rule. Its secret is never shown: an empty input leaves it, a dash removes it."""
+    """The secret is never shown. An empty input keeps it, a dash removes it."""
 
     class Meta:
         widgets = {"emails": forms.Textarea({"rows": 2, "cols": 60})}
@@ -58,7 +58,7 @@ class AlertRuleForm(SingleTuneForm):
         text = gettext("“whsec_” and 24 to 64 bytes in Base64. Empty: requests are not signed.")
         if getattr(self.instance, "webhook_secret", ""):
             field.widget.attrs["placeholder"] = MASK
-            text = gettext("One is set. Empty leaves it as it is; “-” removes it.")
+            text = gettext("A secret is set. Leave empty to keep it, or enter “-” to remove it.")
         field.help_text = text
 
     def clean_webhook_secret(self) -> str:
@@ -74,9 +74,7 @@ class AlertRuleForm(SingleTuneForm):
 
 
 class KindFilter(admin.SimpleListFilter):
-    """Rules that watch one condition."""
-
-    title = _("alert on")
+    title = _("condition")
     parameter_name = column = "kind"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
@@ -87,14 +85,12 @@ class KindFilter(admin.SimpleListFilter):
 
 
 class RuleKindFilter(KindFilter):
-    """Alerts of rules that watch one condition."""
-
     parameter_name = column = "rule__kind"
 
 
 @admin.register(AlertRule)
 class AlertRuleAdmin(TunedAdmin[AlertRule]):
-    """What is watched, and who is told."""
+    """Conditions to watch, and the recipients of their alerts."""
 
     form = AlertRuleForm
     change_form_template = "admin/tenantqueue_alerts/alertrule/change_form.html"
@@ -103,12 +99,12 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
     not_exported = ("webhook_url", "webhook_secret")
     empty_list = EmptyList(
         _("There are no alert rules."),
-        _("Add one here. It tells a chat, an address or a log what goes wrong."),
+        _("Add one to notify a chat, an e-mail address or the log."),
     )
     list_display = ("title", "now", "limit", "to", "checked", "enabled")
     list_display_links = ("title",)
     list_editable = ("enabled",)
-    list_filter = (KindFilter, "enabled", TenantFilter)
+    list_filter = (KindFilter, "enabled", *TENANT_FILTERS)
     search_fields = ("name",)
     search_help_text = _("A part of the name.")
     ordering = ("tenant", "name")
@@ -123,18 +119,18 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
         (None, {"fields": ("name", "enabled")}),
         (_("Condition"), {"fields": ("kind", ("threshold", "range_minutes"))}),
         (
-            _("Where"),
+            _("Scope"),
             {
                 "fields": (("tenant", "queue"), "task"),
-                "description": _("Sessions and monitors have a tenant alone."),
+                "description": _("Rules on sessions and monitors can only name a tenant."),
             },
         ),
         (
-            _("Whom to tell"),
+            _("Recipients"),
             {"fields": ("webhook_url", "webhook_format", "webhook_secret", "emails", "log")},
         ),
         (
-            _("How often"),
+            _("Notifications"),
             {
                 "fields": (
                     "tell_resolved",
@@ -148,7 +144,7 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
     )
 
     def load(self, rows: Any) -> None:
-        """Give each rule its open alerts: one statement."""
+        """Count the open alerts of each rule, in one statement."""
         ids = [row.pk for row in rows]
         found = Alert.objects.using(self.using).open().filter(rule__in=ids)
         counts = dict(found.order_by().values_list("rule").annotate(Count("pk")))
@@ -156,11 +152,11 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
             row.open = counts.get(row.pk, 0)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Return what is deleted: the rules, with their alerts, which need no permission."""
+        """Return the rules alone: their alerts need no permission."""
         return [str(obj) for obj in objs], {self.opts.verbose_name_plural: len(objs)}, set(), []
 
     def send_test(self, request: HttpRequest, rules: QuerySet[AlertRule]) -> None:
-        """Send a message to each receiver of a rule."""
+        """Enqueue a test message to each recipient of a rule."""
         try:
             with transaction.atomic(using=self.using):
                 jobs = enqueue_test(self.using, rules.get())
@@ -169,12 +165,12 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
             self.message_user(request, text, messages.ERROR)
             return
         if not jobs:
-            text = gettext("The rule has no receiver: set a webhook, an address or the log.")
+            text = gettext("The rule has no recipients: set a webhook, an address or the log.")
             self.message_user(request, text, messages.WARNING)
             return
         links = job_links(self.admin_site, request, jobs)
-        told = gettext("Test messages are on their way. Jobs:")
-        self.message_user(request, format_html("{} {}", told, links), messages.SUCCESS)
+        text = gettext("Test messages were enqueued. Jobs:")
+        self.message_user(request, format_html("{} {}", text, links), messages.SUCCESS)
 
     @admin.action(permissions=["change"], description=_("Enable selected alert rules"))
     def enable_selected(self, request: HttpRequest, queryset: QuerySet[AlertRule]) -> None:
@@ -198,7 +194,7 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
         if count:
             labels.append(badge("error", gettext("%d open") % count))
         if row.last_error:
-            labels.append(badge("error", gettext("cannot be checked")))
+            labels.append(badge("error", gettext("check failed")))
         return badges(labels) or NOTHING
 
     @admin.display(description=_("threshold"))
@@ -212,7 +208,7 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
                 return f"{row.least:,.0f}"
         return NOTHING
 
-    @admin.display(description=_("tells"))
+    @admin.display(description=_("recipients"))
     def to(self, row: AlertRule) -> str:
         parts = [row.shown_url, ", ".join(row.addresses), gettext("log") if row.log else ""]
         return "; ".join(part for part in parts if part) or NOTHING
@@ -235,8 +231,6 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
 
 
 class OpenFilter(admin.SimpleListFilter):
-    """Alerts that are open, or resolved."""
-
     title = _("state")
     parameter_name = "open"
 
@@ -251,14 +245,12 @@ class OpenFilter(admin.SimpleListFilter):
 
 @admin.register(Alert)
 class AlertAdmin(TenantQueueModelAdmin[Alert]):
-    """Shows what rules have found; nothing can be set."""
+    """Read only."""
 
     addable = changeable = False
     export_name = "alerts"
     refreshes = True
-    empty_list = EmptyList(
-        _("No rule has found anything."), _("Add a rule to the list of alert rules.")
-    )
+    empty_list = EmptyList(_("There are no alerts."), _("Add a rule to the list of alert rules."))
     list_display = ("state", "label", "text", "rule_link", "opened", "lasted", "told")
     list_display_links = ("label",)
     list_filter = (OpenFilter, RuleKindFilter)
@@ -294,6 +286,6 @@ class AlertAdmin(TenantQueueModelAdmin[Alert]):
     def seen(self, alert: Alert) -> SafeString | str:
         return moment(alert.seen_at)
 
-    @admin.display(description=_("told"))
+    @admin.display(description=_("last notified"))
     def told(self, alert: Alert) -> SafeString | str:
         return moment(alert.told_at)

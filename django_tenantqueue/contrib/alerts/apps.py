@@ -8,7 +8,7 @@ from ...features import FeatureApp
 
 
 class AlertsConfig(FeatureApp):
-    """Messages about what is wrong."""
+    """Alert rules, and messages about open alerts."""
 
     name = "django_tenantqueue.contrib.alerts"
     label = "tenantqueue_alerts"

@@ -1,4 +1,4 @@
-"""Sends a message: to a webhook, by e-mail, to the log. Errors hide the path of a webhook."""
+"""Sends a message: to a webhook, by e-mail, to the log. Errors hide the path of the webhook."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .models import AlertRule
 logger = logging.getLogger("django_tenantqueue.alerts")
 
 TIMEOUT_SECONDS = 10.0
-"""Longest time of a request."""
+"""Timeout of a request."""
 
 
 def post(rule: AlertRule, message: Message) -> None:
@@ -38,7 +38,7 @@ def post(rule: AlertRule, message: Message) -> None:
     except HttpAddressRefused as error:
         raise DeliveryFailed(f"{rule.shown_url} may not be called: {error}") from None
     except HttpJobRejected:  # whose message has the URL
-        raise DeliveryFailed(f"{rule.shown_url} is not a valid address of a webhook") from None
+        raise DeliveryFailed(f"{rule.shown_url} is not a valid webhook URL") from None
     except HttpJobFailed as error:
         reason = str(error).partition(": ")[2]  # before it is the URL
         raise DeliveryFailed(f"{rule.shown_url} cannot be reached: {reason}") from None
@@ -71,7 +71,7 @@ def mail(rule: AlertRule, message: Message) -> None:
 
 
 def log(rule: AlertRule, message: Message) -> None:
-    """Write a message to the log: at ERROR if it tells of an open alert, else at INFO."""
+    """Log a message: at ERROR if one of its alerts is open, else at INFO."""
     is_open = any(alert["state"] != "resolved" for alert in message["alerts"])
     text = f"{title_of(message)}\n{lines_of(message)}"
     logger.log(logging.ERROR if is_open else logging.INFO, "alert: %s", text)
@@ -82,4 +82,4 @@ CHANNELS: dict[str, Callable[[AlertRule, Message], None]] = {
     "email": mail,
     "log": log,
 }
-"""What sends on each of AlertRule.channels."""
+"""How to send on each of AlertRule.channels."""

@@ -1,7 +1,7 @@
 """Checks alert rules: the part of the leader's maintenance.
 
-What a check opens and resolves, and the jobs that tell it, are in one transaction. So each is told
-once, whoever leads, also when the leader dies before or after.
+A check opens and resolves alerts and enqueues their message in one transaction. So each alert is
+sent once, also when the leader dies.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def seconds_to_next_check(using: str) -> float | None:
 def check_rules(using: str, now: datetime | None = None) -> int:
     """Check up to CHECK_RULES due rules; return how many there were.
 
-    Locks the rules, those that another session has locked are left. Rules that are due soon are
-    checked along, so that they share the reads. A rule whose check fails keeps its error; the
-    others go on. `now` is this process's clock if None.
+    Locks the rules, and skips those that another session has locked. Rules that are due soon are
+    checked, too, to share the reads. A failed check is stored in its rule and does not stop the
+    others. `now`: this process's clock if None.
     """
     moment = now or timezone.now()
     soon = moment + timedelta(seconds=settings_of(AlertSettings).interval / 2)
@@ -80,7 +80,7 @@ def _check_alone(fleet: Fleet, rule: AlertRule) -> None:
             raise
         rule.refresh_from_db(fields=["hour_at", "hour_sent", "left_out"])
         error = clean_text(f"{type(failure).__name__}: {failure}", MESSAGE)
-        logger.warning("alert rule %s (%s) cannot be checked: %s", rule.pk, rule, error)
+        logger.warning("checking alert rule %s (%s) failed, will retry: %s", rule.pk, rule, error)
     interval = settings_of(AlertSettings).interval
     pause = max(interval, (time.monotonic() - began) / SHARE)
     rule.last_error = error
@@ -89,7 +89,7 @@ def _check_alone(fleet: Fleet, rule: AlertRule) -> None:
 
 
 def _check(fleet: Fleet, rule: AlertRule) -> None:
-    """Open, keep and resolve the alerts of a rule, and enqueue the message that tells it."""
+    """Open, keep and resolve the alerts of a rule, and enqueue the message about them."""
     now, alerts = fleet.now, Alert.objects.using(fleet.using)
     stored = {alert.key: alert for alert in alerts.open().filter(rule=rule)}
     first = islice(find(fleet, rule, stored), MOST_OPEN)
@@ -122,11 +122,11 @@ def _check(fleet: Fleet, rule: AlertRule) -> None:
         if key not in stored
     )
     if not quiet:
-        _tell(fleet, rule)
+        _notify(fleet, rule)
 
 
 def _resolve(rule: AlertRule, alert: Alert, now: datetime, *, quiet: bool) -> None:
-    """Resolve an alert. One that is not told yet is told after the quiet hours, else left out."""
+    """Resolve an alert. If not sent yet, it is sent after the quiet hours, else left out."""
     alert.resolved_at = now
     if alert.told_at is not None:
         alert.pending = rule.tell_resolved
@@ -141,19 +141,19 @@ def _is_repeated(rule: AlertRule, alert: Alert, now: datetime) -> bool:
     return now - alert.told_at >= timedelta(minutes=rule.repeat_minutes)
 
 
-def _tell(fleet: Fleet, rule: AlertRule) -> None:
-    """Enqueue one message of all that is to tell, unless the limit of the hour is reached."""
+def _notify(fleet: Fleet, rule: AlertRule) -> None:
+    """Enqueue one message about all pending alerts, unless the limit of the hour is reached."""
     now = fleet.now
     if rule.hour_at is None or now - rule.hour_at >= HOUR:
         rule.hour_at, rule.hour_sent = now, 0
     if rule.hour_sent >= rule.max_per_hour:
         return
     pending = Alert.objects.using(fleet.using).filter(rule=rule, pending=True)
-    told = list(pending.order_by("id")[:LISTED])
-    if not told and not rule.left_out:
+    sent = list(pending.order_by("id")[:LISTED])
+    if not sent and not rule.left_out:
         return
-    more = pending.count() - len(told)
-    message = make_message(rule, told, now=now, more=more, left_out=rule.left_out)
+    more = pending.count() - len(sent)
+    message = make_message(rule, sent, now=now, more=more, left_out=rule.left_out)
     enqueue_message(fleet.using, rule, message)
     pending.update(pending=False, told_at=now)
     rule.hour_sent += 1

@@ -1,4 +1,4 @@
-"""Makes alert rules.
+"""Creates alert rules.
 
 The verbs of django_tenantqueue.control take their rows: pause, resume, tune, delete.
 """

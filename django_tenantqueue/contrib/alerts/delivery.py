@@ -19,17 +19,17 @@ from .settings import AlertSettings
 from .watches import TASK_PREFIX
 
 NUM_SLOTS = 5
-"""Messages of a tenant that are sent at once, while nothing else is set in the queue."""
+"""Messages of a tenant that are sent at once, until an operator tunes the queue."""
 
 
 def _deliver(rule_id: int, channel: str, kept: dict[str, Any]) -> None:
-    """Send a message. A new address of the rule counts for messages that wait, too.
+    """Send a message to the present recipients of its rule.
 
-    `kept`: see stored(). Nothing is sent when all of its alerts are gone.
+    `kept`: see stored(). Nothing is sent when all of its alerts were deleted.
     """
     rule = AlertRule.objects.using(get_settings().database).filter(pk=rule_id).first()
     if rule is None:
-        raise Permanent(f"alert rule {rule_id} does not exist any more")
+        raise Permanent(f"alert rule {rule_id} was deleted")
     message = read_message(rule, kept)
     if message["alerts"] or not kept["alerts"]:
         CHANNELS[channel](rule, message)

@@ -1,4 +1,4 @@
-"""How the delivery of an alert fails."""
+"""Errors of the delivery of alerts."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from ...exceptions import TenantQueueError
 
 
 class DeliveryFailed(TenantQueueError):
-    """A receiver of alerts did not take a message. Its job is retried."""
+    """A recipient of alerts rejected a message. The job is retried."""

@@ -17,9 +17,9 @@ LONGEST = MESSAGE // 4
 """Characters of the name of an object that a message has."""
 
 Message = dict[str, Any]
-"""As the generic JSON has it, beside its `id`."""
+"""The members of the generic JSON, and `id`."""
 SHARED = ("id", "at", "more", "left_out", "test")
-"""What a message and what is stored of it have in common."""
+"""Members that are stored as they are."""
 
 
 def make_message(
@@ -31,7 +31,7 @@ def make_message(
     left_out: int = 0,
     test: bool = False,
 ) -> Message:
-    """Return a message with a new id. `more` and `left_out` count alerts that it does not tell."""
+    """Return a message with a new id. `more` and `left_out` count alerts that it does not list."""
     return {
         "id": f"msg_{uuid.uuid4().hex}",
         "at": now.isoformat(),
@@ -46,16 +46,16 @@ def make_message(
 
 
 def stored(message: Message) -> dict[str, Any]:
-    """Return what the job that delivers a message has of it: of its alerts the ids and states.
+    """Return what a job stores of a message: of its alerts only ids and states.
 
-    What they say stays in their rows, which are erased with their tenants.
+    Their texts stay in their rows, which are erased with their tenants.
     """
     alerts = [[alert["id"], alert["state"]] for alert in message["alerts"]]
     return {**{name: message[name] for name in SHARED}, "alerts": alerts}
 
 
 def read_message(rule: AlertRule, kept: dict[str, Any]) -> Message:
-    """Return the message of which stored() was kept. Alerts that are gone are left out."""
+    """Return the message from what stored() kept, without alerts that were deleted."""
     states = dict(kept["alerts"])
     alerts = Alert.objects.using(rule._state.db).filter(rule=rule).in_bulk(states)
     entries = [_entry(alerts[pk], state) for pk, state in states.items() if pk in alerts]
@@ -88,7 +88,7 @@ def json_of(message: Message) -> str:
 
 
 def slack_of(message: Message) -> str:
-    """Return the body of a webhook of Slack. Nothing in it mentions users or channels."""
+    """Return the body of a Slack webhook. It cannot mention users or channels."""
     text = f"*{title_of(message)}*\n{lines_of(message)}"
     for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         text = text.replace(character, entity)
@@ -100,12 +100,12 @@ def title_of(message: Message) -> str:
     states = [alert["state"] for alert in message["alerts"]]
     resolved = states.count("resolved")
     counts = [(len(states) - resolved, gettext("%d open")), (resolved, gettext("%d resolved"))]
-    told = ", ".join(text % count for count, text in counts if count)
+    summary = ", ".join(text % count for count, text in counts if count)
     tenant = message["tenant"]
     whose = "" if tenant is None else f"{tenant or '–'} / "
     if message["test"]:
-        told = gettext("test")
-    return " ".join(f"{whose}{message['rule']}: {told or gettext('digest')}".split())
+        summary = gettext("test")
+    return " ".join(f"{whose}{message['rule']}: {summary or gettext('digest')}".split())
 
 
 def lines_of(message: Message) -> str:
@@ -117,9 +117,9 @@ def lines_of(message: Message) -> str:
         lines.append(ngettext("… and %d more alert.", "… and %d more alerts.", more) % more)
     if left := message["left_out"]:
         text = ngettext(
-            "%d alert was left out: it opened and was resolved while the limit of messages per "
+            "%d alert was left out: it opened and was resolved after the limit of messages per "
             "hour was reached.",
-            "%d alerts were left out: they opened and were resolved while the limit of messages "
+            "%d alerts were left out: they opened and were resolved after the limit of messages "
             "per hour was reached.",
             left,
         )

@@ -27,10 +27,10 @@ check_installed(__name__)
 
 
 class AlertRule(models.Model):
-    """What is watched, and who gets the messages about it. The leader's maintenance checks it."""
+    """A condition to watch, and the recipients of its alerts. Maintenance checks it."""
 
     class Format(models.TextChoices):
-        """What is posted to a webhook."""
+        """Body of the request to a webhook."""
 
         JSON = "json", _("JSON")
         SLACK = "slack", _("Slack")
@@ -44,9 +44,9 @@ class AlertRule(models.Model):
         blank=True,
         validators=[MinValueValidator(0.0), MaxValueValidator(10_000_000.0)],
         help_text=_(
-            "Waiting jobs; percent of failed runs; number of failed jobs, or of failures of a "
-            "schedule in a row; seconds of a late queue, of held jobs, of a queue that no worker "
-            "takes and of a late schedule. Other conditions have none. Empty: the default."
+            "Number of waiting or failed jobs, or of a schedule's failures in a row. Percent of "
+            "failed runs. Seconds for late queues and schedules, held jobs and queues that no "
+            "worker takes. Other conditions have no threshold. Empty: the default."
         ),
     )
     range_minutes = models.IntegerField(
@@ -54,7 +54,7 @@ class AlertRule(models.Model):
         default=60,
         db_default=60,
         validators=[MinValueValidator(1), MaxValueValidator(1440)],
-        help_text=_("Failures and deaths of workers in this number of minutes count."),
+        help_text=_("Minutes in which failures and dead workers are counted."),
     )
     tenant = shared_columns.tenant_scope(None)
     queue = models.CharField(
@@ -83,30 +83,30 @@ class AlertRule(models.Model):
         _("write to the log"),
         default=False,
         db_default=False,
-        help_text=_("Of the worker that delivers: the logger django_tenantqueue.alerts."),
+        help_text=_("Logger django_tenantqueue.alerts of the worker that sends the message."),
     )
-    tell_resolved = models.BooleanField(_("tell what is resolved"), default=True, db_default=True)
+    tell_resolved = models.BooleanField(_("notify when resolved"), default=True, db_default=True)
     repeat_minutes = models.IntegerField(
         _("repeat after"),
         null=True,
         blank=True,
         default=60,
         validators=[MinValueValidator(1), MaxValueValidator(525_600)],
-        help_text=_("Minutes until an open alert is told again. Empty: it is told once."),
+        help_text=_("Minutes until recipients are notified again of an open alert. Empty: once."),
     )
     max_per_hour = models.IntegerField(
         _("messages per hour"),
         default=12,
         db_default=12,
         validators=[MinValueValidator(1), MaxValueValidator(1000)],
-        help_text=_("At most. The first message after it says how many alerts were left out."),
+        help_text=_("Maximum. The next message says how many alerts were left out."),
     )
     quiet_from = models.TimeField(_("quiet from"), null=True, blank=True)
     quiet_until = models.TimeField(
         _("quiet until"),
         null=True,
         blank=True,
-        help_text=_("What opens in quiet hours is told after them."),
+        help_text=_("Alerts that open in quiet hours are sent after them."),
     )
     time_zone = shared_columns.time_zone()
     enabled = models.BooleanField(_("enabled"), default=True, db_default=True)
@@ -157,8 +157,6 @@ class AlertRule(models.Model):
         )
 
     def __str__(self) -> str:
-        if self.tenant is None:
-            return self.name
         return f"{shared_columns.scope_label(self.tenant)} / {self.name}"
 
     @property
@@ -170,30 +168,30 @@ class AlertRule(models.Model):
 
     @property
     def watch(self) -> Watch | None:
-        """How its condition is watched; None: no installed app has it."""
+        """How to watch its condition; None: no installed app has it."""
         found = watched().get(self.kind)
         return None if found is None else found[1]
 
     @property
     def kind_text(self) -> str:
-        """What its condition is called."""
+        """The title of its condition."""
         found = watched().get(self.kind)
         return self.kind if found is None else str(found[0].title)
 
     @property
     def addresses(self) -> list[str]:
-        """Where e-mails go."""
+        """E-mail addresses of recipients."""
         return [part.strip() for part in self.emails.split(",") if part.strip()]
 
     @property
     def channels(self) -> list[str]:
-        """The ways on which its messages go."""
+        """The channels with a recipient: "webhook", "email", "log"."""
         used = {"webhook": self.webhook_url, "email": self.addresses, "log": self.log}
         return [name for name, is_used in used.items() if is_used]
 
     @property
     def shown_url(self) -> str:
-        """The address of the webhook without its path, which may be secret."""
+        """The webhook's URL without its path, which may be secret."""
         if not self.webhook_url:
             return ""
         parts = urlsplit(self.webhook_url)
@@ -213,23 +211,23 @@ class AlertRule(models.Model):
         return start <= local < end if start <= end else local >= start or local < end
 
     def clean(self) -> None:
-        """Check what belongs together; raise ValidationError."""
+        """Check that the columns fit together. Raises ValidationError."""
         errors: dict[str, Any] = {}
         watch = self.watch
         if watch is None:
             if self.kind:  # else the field says that it is required
                 known = ", ".join(watched())
-                errors["kind"] = gettext("No installed app has it. Known are: %s.") % known
+                errors["kind"] = gettext("No installed app has this condition. Known: %s.") % known
         else:
             for name in ("queue", "task"):
                 if getattr(self, name) and name not in watch.scopes:
-                    errors[name] = gettext("Leave it empty: alerts of this kind have none.")
+                    errors[name] = gettext("Leave this empty: the condition does not use it.")
             if self.threshold is not None and not watch.unit:
-                errors["threshold"] = gettext("Leave it empty: alerts of this kind have none.")
+                errors["threshold"] = gettext("Leave this empty: the condition does not use it.")
             if self.tenant is not None and not watch.of_tenants:
-                errors["tenant"] = gettext("Choose every tenant: alerts of this kind have none.")
+                errors["tenant"] = gettext("Choose every tenant: the condition is about the fleet.")
         if self.kind == "queue_backlog" and self.task and self.least >= COUNTED_JOBS:
-            text = gettext("At most %s jobs are counted when a task is named: give fewer.")
+            text = gettext("With a task, at most %s jobs are counted. Give a lower threshold.")
             errors["threshold"] = text % f"{COUNTED_JOBS:,}"
         if self.webhook_url:
             try:
@@ -265,29 +263,28 @@ class AlertQuerySet(models.QuerySet["Alert"]):
     """Reads of alerts."""
 
     def open(self) -> Self:
-        """Return those that are not over."""
+        """Return open alerts."""
         return self.filter(resolved_at__isnull=True)
 
 
 class Alert(models.Model):
-    """Something that a rule has found, from when it began until it is over.
+    """Something wrong that a rule has found. Open until a check no longer finds it.
 
-    A rule has one open alert of an object. `pending`: there is something to tell that no message
-    has told yet.
+    A rule has at most one open alert of an object. `pending`: a message about it is due.
     """
 
     rule = models.ForeignKey(AlertRule, on_delete=models.CASCADE, verbose_name=_("rule"))
     tenant = models.TextField(default=None, null=True, editable=False)
-    """Whose object it is; "" is no tenant. NULL: it is about every tenant, or the fleet."""
+    """Tenant of the object; "" is no tenant. NULL: every tenant, or the fleet."""
     key = models.TextField(editable=False)
-    """The object, as the rule finds it again."""
+    """Identifies the object in later checks."""
     label = models.TextField(_("object"))
     text = models.TextField(_("what is wrong"))
     opened_at = models.DateTimeField(_("opened"))
     seen_at = models.DateTimeField(_("last seen"))
     resolved_at = models.DateTimeField(_("resolved"), null=True)
-    told_at = models.DateTimeField(_("told"), null=True)
-    pending = models.BooleanField(_("not told yet"), default=True)
+    told_at = models.DateTimeField(_("last notified"), null=True)
+    pending = models.BooleanField(_("not notified yet"), default=True)
 
     objects = AlertQuerySet.as_manager()
 

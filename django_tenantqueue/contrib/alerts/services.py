@@ -34,10 +34,10 @@ TUNABLE = (
 
 
 def make_alert_rule(name: str, kind: str, *, using: str | None = None, **columns: Any) -> AlertRule:
-    """Write a new rule and return it.
+    """Create a rule and return it.
 
     `kind`: the code of a condition. `columns`: any of the others in TUNABLE. Raises InvalidOption
-    for another kind or column and Django's ValidationError, also when the tenant has a rule of
+    for an unknown kind or column, and Django's ValidationError, also when the tenant has a rule of
     this name.
     """
     check_columns(columns, TUNABLE)
@@ -61,11 +61,11 @@ def add_alert_rule(row: AlertRule, *, using: str | None = None) -> None:
 
 
 def tune_alert_rule(ids: Ids, *, using: str | None = None, **changes: Any) -> list[int]:
-    """Change columns of rules, which are checked again at once; return the changed ones.
+    """Change columns of rules; return the ids of the changed ones. They are checked at once.
 
-    Only the named columns are written. The alerts of a rule that is disabled, or gets another kind,
-    are resolved without a message. Raises InvalidOption for another kind or column and
-    Django's ValidationError for bad values; AlertRule.DoesNotExist.
+    Only the given columns are written. The alerts of a rule that is disabled, or gets another kind,
+    are resolved without a message. Raises InvalidOption for an unknown kind or column, Django's
+    ValidationError for a wrong value, and AlertRule.DoesNotExist.
     """
     alias = alias_of(using)
     check_columns(changes, TUNABLE)
@@ -100,7 +100,7 @@ def _shown(row: AlertRule, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _secrets(row: AlertRule, names: Iterable[str] = TUNABLE) -> dict[str, str]:
-    """Return what the audit trail has in the place of columns with secrets."""
+    """Return what the audit log shows of columns with secrets."""
     shown = {"webhook_url": row.shown_url, "webhook_secret": row.webhook_secret and MASK}
     return {name: shown[name] for name in names if name in shown}
 
@@ -112,12 +112,12 @@ def _resolve(using: str, rules: Iterable[int]) -> None:
 
 
 def enable_alert_rules(ids: Ids, *, using: str | None = None) -> list[int]:
-    """Let rules be checked; return those that were disabled before."""
+    """Enable rules; return the ids of those that were disabled."""
     return _switch(ids, using, enabled=True)
 
 
 def disable_alert_rules(ids: Ids, *, using: str | None = None) -> list[int]:
-    """Let rules be checked no more; return those that were enabled before.
+    """Disable rules; return the ids of those that were enabled.
 
     Their open alerts are resolved without a message.
     """
@@ -136,6 +136,9 @@ def _switch(ids: Ids, using: str | None, *, enabled: bool) -> list[int]:
 
 
 def delete_alert_rules(ids: Ids, *, using: str | None = None) -> list[int]:
-    """Delete rules with their alerts; return those that there were. Messages on their way fail."""
+    """Delete rules with their alerts; return the ids of the deleted ones.
+
+    Jobs that still deliver a message of such a rule fail.
+    """
     chosen = AlertRule.objects.filter(pk__in=ids_of(ids, AlertRule))
     return [row.pk for row in delete_rows(alias_of(using), chosen, ["kind"])]

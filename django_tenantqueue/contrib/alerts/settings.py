@@ -15,11 +15,11 @@ class AlertSettings:
     group: ClassVar[str] = "ALERTS"
 
     queue: str = setting("alerts", is_queue=True)
-    """Queue of the jobs that deliver the messages of alerts: of the tenant of the rule, or of no
-    tenant. It is made at its first use, with five slots; tune it like another.
+    """Queue of the jobs that deliver alerts, in the rule's tenant, or without a tenant. It is
+    created with five slots at its first use, and can be tuned like any queue.
 
-    A message waits behind none of the project's own jobs."""
+    With a queue of their own, messages do not wait behind the project's jobs."""
     interval: float = setting(10.0, above=0, most=3600)
     """Time between two checks of an alert rule.
 
-    People hear of an alert soon enough, and the checks of hundreds of rules cost little."""
+    Alerts arrive within seconds, and the checks of hundreds of rules cost little."""

@@ -1,4 +1,4 @@
-"""The alerts that a user may see, and the line about open ones on the first page."""
+"""The alerts that a user may see, and the line about open ones on the dashboard."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .models import Alert
 def visible_alerts(request: HttpRequest, rows: QuerySet[Alert]) -> QuerySet[Alert]:
     """Return the alerts that the user of a request may see, also those of rules of all tenants.
 
-    Those who see some tenants see no alert that is about every tenant, or the fleet.
+    Users who are limited to some tenants see no alert about every tenant or the fleet.
     """
     if not is_limited(request):
         return rows
@@ -28,7 +28,7 @@ def visible_alerts(request: HttpRequest, rows: QuerySet[Alert]) -> QuerySet[Aler
 
 
 def rule_of(alert: Alert) -> str:
-    """Return the rule of an alert; its kind alone where it is of tenants that the user may not see.
+    """Return the name of an alert's rule; its condition if the user may not see all its tenants.
 
     The alert is one of visible_alerts().
     """
@@ -38,7 +38,7 @@ def rule_of(alert: Alert) -> str:
 
 
 def open_alerts(request: HttpRequest) -> list[dict[str, str]]:
-    """Return that alerts are open, to those who may view them."""
+    """Return the dashboard's line about open alerts; none for users who may not view alerts."""
     if not may(request, "view", Alert):
         return []
     rows = visible_alerts(request, Alert.objects.using(get_settings().database).open())

@@ -1,4 +1,4 @@
-"""What rules about waiting jobs find: too many, too long, or without a worker, in each queue."""
+"""Conditions of waiting jobs: too many, too long, held, or without a worker, by queue."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ shorter waits are found later. Doubled: the leader counts for twice as long."""
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Waiting jobs of a queue, or of one task in it. `jobs`: None where they are not counted."""
+    """Waiting jobs of a queue, or of one task in it. `jobs`: None if not counted."""
 
     queue_id: int
     tenant: str
@@ -43,11 +43,10 @@ class Waiting:
 
     @property
     def key(self) -> str:
-        """What the alert is found again by."""
+        """See Alert.key."""
         return f"{self.queue_id} {self.task}".strip()
 
     def sighting(self, text: str) -> Sighting:
-        """Return that something is wrong with them."""
         label = f"{self.tenant or NOTHING} / {self.queue}"
         return Sighting(
             self.key, f"{label}: {self.task}" if self.task else label, text, self.tenant
@@ -55,7 +54,7 @@ class Waiting:
 
 
 def too_many(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
-    """Yield the queues in which more jobs wait than a rule says."""
+    """Yield the queues with more waiting jobs than the threshold."""
     most = int(rule.least)
     text = gettext("More than %s jobs wait.") % f"{most:,}"
     counted = 0
@@ -72,12 +71,12 @@ def too_many(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[
 
 
 def too_long(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
-    """Yield the queues in which a job waits for longer than a rule says."""
+    """Yield the queues in which a job has waited for longer than the threshold."""
     least = rule.least
     for queue in _queues(fleet, rule, known):
         if queue.wait_seconds > least:
             waits = duration_text(queue.wait_seconds)
-            yield queue.sighting(gettext("Its first job waits for %s.") % waits)
+            yield queue.sighting(gettext("Its first job has waited for %s.") % waits)
 
 
 def untaken(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
@@ -86,12 +85,12 @@ def untaken(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[S
     for queue in _queues(fleet, rule, known):
         is_taken = fleet.takers.take(queue.tenant, queue.queue, queue.executor)
         if queue.wait_seconds >= least and not is_taken:
-            text = gettext("No worker takes its jobs. The first one waits for %s.")
+            text = gettext("No worker takes its jobs. The first one has waited for %s.")
             yield queue.sighting(text % duration_text(queue.wait_seconds))
 
 
 def held(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
-    """Yield the queues of which a gate holds a job for longer than a rule says.
+    """Yield the queues of which a gate has held a job for longer than the threshold.
 
     The details of monitors are left out: they wait for each other.
     """
@@ -104,16 +103,14 @@ def held(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sigh
         one = found[key]
         is_long = one.gate != MONITOR and one.wait_seconds > least
         if is_long and _is_in_scope(rule, one.tenant, one.queue):
-            text = gettext("Jobs are held by %(cause)s. The first one waits for %(time)s.") % {
-                "cause": cause_text(one),
-                "time": duration_text(one.wait_seconds),
-            }
+            text = gettext("Jobs are held by %(cause)s. The first one has waited for %(time)s.")
+            text %= {"cause": cause_text(one), "time": duration_text(one.wait_seconds)}
             label = f"{place_text(one)}: {GATES[one.gate]}"
             yield Sighting(key, label, text, one.tenant)
 
 
 def _queues(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> list[Waiting]:
-    """Return what waits in a rule's scope, what has open alerts first."""
+    """Return the waiting jobs in a rule's scope, those with open alerts first."""
     found = _of_task(fleet, rule) if rule.task else _of_all_tasks(fleet, rule, known)
     return sorted(found, key=lambda queue: queue.key not in known)
 

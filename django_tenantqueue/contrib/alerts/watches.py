@@ -1,6 +1,6 @@
-"""What alert rules watch: conditions of the registry, and how each is watched.
+"""Conditions that alert rules can watch, and how to watch each.
 
-Each read is bounded, and shared by the rules of a check.
+Each read is limited, and shared by the rules of a check.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .models import AlertRule
 
 TASK_PREFIX = "django_tenantqueue.alerts."
-"""What the names of the tasks of alerts begin with. Their own failures open no alert."""
+"""Prefix of the tasks of alerts. Their own failures open no alert, unless a rule names one."""
 
 
 def _scope(fleet: Fleet, rule: AlertRule) -> tuple[int, ...] | None:
@@ -132,7 +132,7 @@ Find = Callable[["Fleet", "AlertRule", Collection[str]], Iterator[Sighting]]
 
 
 def _known_first(read: Callable[[Fleet, AlertRule], Iterable[Sighting]]) -> Find:
-    """Return what yields the same, those that have open alerts first."""
+    """Return a Find that yields sightings with open alerts first."""
 
     def find(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
         return iter(sorted(read(fleet, rule), key=lambda sighting: sighting.key not in known))
@@ -172,7 +172,7 @@ OF_CORE: dict[str, Watch] = {
     Code.SESSION_HALTED: Watch(_known_first(_halted)),
     Code.MONITOR_STOPPED: Watch(_known_first(_stopped_monitors)),
 }
-"""How conditions of the core are watched that have a threshold, or many objects."""
+"""How to watch conditions of the core that have a threshold, or many objects."""
 
 
 def watched() -> dict[str, tuple[Condition, Watch]]:
@@ -182,7 +182,6 @@ def watched() -> dict[str, tuple[Condition, Watch]]:
 
 @cache
 def _watched_of(parts: tuple[Feature, ...]) -> dict[str, tuple[Condition, Watch]]:
-    """Return the same; `parts`: the features that are asked."""
     found = {}
     for condition in conditions():
         watch = OF_CORE.get(condition.code) or condition.watch or _as_found(condition)
@@ -210,7 +209,7 @@ def find(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sigh
 
 
 def _as_found(condition: Condition) -> Watch | None:
-    """Return what watches a condition as the report finds it: each name, or each sentence."""
+    """Return a Watch with a sighting for each name, or each sentence, of the status report."""
     look_for = condition.find
     if look_for is None:
         return None

@@ -1,4 +1,4 @@
-"""Who asks: the token of a request, what it allows, and the tenant that the request is about."""
+"""The token of a request, its permissions, and the tenant of the request."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def token_of(request: HttpRequest) -> ApiToken | None:
 
 
 def seconds_to_wait(token: ApiToken) -> int:
-    """Count a request of a token; return 0 when it may go on, else the seconds until it may.
+    """Count a request of a token; return 0 if it is allowed, else the seconds to wait.
 
-    The counter is in the Django cache "default". Processes that share the cache share the limit;
-    with a cache of its own in each process, as Django's default is, each allows as many. A request
-    may go on while the cache fails.
+    The counter is in the Django cache "default". Processes that share the cache share the limit.
+    With a cache for each process, Django's default, each process has the limit. Requests are
+    allowed while the cache fails.
     """
     most = token.requests_per_minute or settings_of(ApiSettings).requests_per_minute
     if most is None:
@@ -60,7 +60,7 @@ def seconds_to_wait(token: ApiToken) -> int:
 
 
 def _count(key: str) -> int:
-    """Count one more; return how many there are. Two that are the first at once may count one."""
+    """Add 1 and return the count. Two first requests at once may count as one."""
     try:
         return cache.incr(key)
     except ValueError:
@@ -69,7 +69,7 @@ def _count(key: str) -> int:
 
 
 def check_queue(token: ApiToken, queue: str) -> None:
-    """Raise ApiError, 403, when a token does not allow a queue."""
+    """Raise ApiError, 403, unless a token allows a queue."""
     if token.queues and not token.names_queue(queue):
         raise ApiError(403, f"The token does not allow the queue {queue!r}, only {token.queues}.")
 
@@ -97,7 +97,7 @@ def check_new_queues(tenant: str, count: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The token of a request, and the tenant that the request is about."""
+    """The token and the tenant of a request."""
 
     token: ApiToken
     tenant: str
@@ -107,13 +107,13 @@ class Caller:
         return f"token {self.token.name}"
 
     def acting(self) -> AbstractContextManager[None]:
-        """Name the token in the list of changes, for what is changed inside."""
+        """Record changes made inside under the name of the token."""
         return acting_as(self.name, Change.Source.API)
 
     def check(self, given: Mapping[str, Any]) -> None:
-        """Raise ApiError or UnknownQueue for a queue or priority that it may not give.
+        """Raise ApiError or UnknownQueue for a queue or priority that is not allowed.
 
-        A token without queues can only create those that a task or the settings name.
+        A token without queues can only create queues that a task or the settings name.
         """
         token, queue, priority = self.token, given.get("queue"), given.get("priority")
         if queue:
@@ -143,7 +143,7 @@ def no_token() -> ApiError:
 
 
 class Needs:
-    """Lets a request through whose token has a scope for the tenant. Ninja calls it."""
+    """Authenticates a request whose token has a scope for the tenant. Ninja calls it."""
 
     def __init__(self, scope: ApiToken.Scope) -> None:
         self.scope = scope
@@ -156,7 +156,7 @@ class Needs:
         if seconds := seconds_to_wait(token):
             raise ApiError(
                 429,
-                f"The token has made too many requests: wait for {seconds} s.",
+                f"The token has made too many requests: retry after {seconds} s.",
                 {"Retry-After": str(seconds)},
             )
         caller = Caller(token, _tenant_of(request, token))
@@ -185,14 +185,12 @@ def _tenant_of(request: HttpRequest, token: ApiToken) -> str:
             )
         return token.tenant
     if asked is None:
-        raise ApiError(
-            422, "The token is for every tenant: say which one, with the parameter tenant."
-        )
+        raise ApiError(422, "The token is for every tenant: name one in the parameter tenant.")
     return check_tenant("tenant", asked)
 
 
 def caller_of(request: HttpRequest) -> Caller:
-    """Return who makes a request that Needs has let through."""
+    """Return the caller of a request that Needs has authenticated."""
     found: Any = request.auth  # type: ignore[attr-defined]
     assert isinstance(found, Caller)
     return found

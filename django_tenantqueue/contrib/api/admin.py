@@ -1,4 +1,4 @@
-"""API tokens: made, revoked, and shown without what is secret."""
+"""API tokens: created, revoked, and shown without their secrets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ...admin.base import EmptyList
 from ...admin.confirmation import confirm
-from ...admin.filters import TenantFilter
+from ...admin.filters import TENANT_FILTERS
 from ...admin.formats import badge, moment
 from ...admin.live_admin import TunedAdmin
 from ...admin.live_forms import SingleTuneForm, SplitDateTime
@@ -26,10 +26,10 @@ from .models import ApiToken
 
 
 class ApiTokenForm(SingleTuneForm):
-    """A new token, or what can be tuned of one."""
+    """A new token, or the tunable columns of one."""
 
     scopes = forms.MultipleChoiceField(
-        label=_("Allows to"),
+        label=_("Scopes"),
         choices=ApiToken.Scope.choices,
         initial=[ApiToken.Scope.READ.value, ApiToken.Scope.SUBMIT.value],
         widget=forms.CheckboxSelectMultiple,
@@ -46,8 +46,6 @@ class ApiTokenForm(SingleTuneForm):
 
 
 class ValidFilter(admin.SimpleListFilter):
-    """Tokens that are valid, expired or revoked."""
-
     title = _("state")
     parameter_name = "state"
 
@@ -68,7 +66,7 @@ class ValidFilter(admin.SimpleListFilter):
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(TunedAdmin[ApiToken]):
-    """Who may use the HTTP API. A token itself is shown once, when it is made."""
+    """A token itself is shown once, when it is created."""
 
     form = ApiTokenForm
     change_form_template = "admin/tenantqueue_api/apitoken/change_form.html"
@@ -84,7 +82,7 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
     list_display = ("title", "state", "scopes", "used", "expiry", "requests_per_minute")
     list_display_links = ("title",)
     list_editable = ("requests_per_minute",)
-    list_filter = (ValidFilter, TenantFilter)
+    list_filter = (ValidFilter, *TENANT_FILTERS)
     search_fields = ("name", "start")
     search_help_text = _("A part of the name, or the beginning of the token.")
     ordering = ("tenant", "name")
@@ -96,7 +94,7 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
     fieldsets = (
         (None, {"fields": ("name", "tenant")}),
         (
-            _("What it may do"),
+            _("Permissions"),
             {
                 "fields": (
                     *("scopes", "queues", ("min_priority", "max_priority")),
@@ -108,7 +106,7 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
     )
 
     def form_values(self, request: HttpRequest, obj: ApiToken | None) -> dict[str, Any]:
-        """Return attributes of the form; the scopes of a token that is there are a text."""
+        """Return attributes of the form. An existing token shows its scopes as text."""
         values = super().form_values(request, obj)
         return values if obj is None else {**values, "scopes": None}
 
@@ -118,11 +116,11 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
     def response_add(
         self, request: HttpRequest, obj: ApiToken, post_url_continue: str | None = None
     ) -> HttpResponse:
-        """Show the token. No other page does, and none keeps it."""
+        """Show the token. No other page does."""
         page = self.page(
             request,
             "admin/tenantqueue_api/apitoken/made.html",
-            gettext("The API token %s") % obj,
+            gettext("API token %s") % obj,
             secret=obj.secret,  # type: ignore[attr-defined]
             list_url=self.list_url,
         )
@@ -133,13 +131,13 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
     def revoke_selected(
         self, request: HttpRequest, queryset: QuerySet[ApiToken]
     ) -> HttpResponse | None:
-        text = gettext("Requests with them are refused from now on. This cannot be undone.")
+        text = gettext("Requests with these tokens will be rejected. This cannot be undone.")
         if page := confirm(self, request, queryset, gettext("Revoke"), text):
             return page
         ids = queryset.values_list("pk", flat=True)
         count = len(operations.revoke_tokens(ids, using=self.using))
-        told = ngettext("%d API token was revoked.", "%d API tokens were revoked.", count) % count
-        self.message_user(request, told, messages.SUCCESS if count else messages.WARNING)
+        text = ngettext("%d API token was revoked.", "%d API tokens were revoked.", count) % count
+        self.message_user(request, text, messages.SUCCESS if count else messages.WARNING)
         return None
 
     @admin.display(description=_("API token"), ordering="name")

@@ -8,7 +8,7 @@ from ...features import FeatureApp
 
 
 class ApiConfig(FeatureApp):
-    """An HTTP API with tokens."""
+    """HTTP API with tokens."""
 
     name = "django_tenantqueue.contrib.api"
     label = "tenantqueue_api"

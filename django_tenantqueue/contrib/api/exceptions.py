@@ -1,4 +1,4 @@
-"""What clients of an HTTP API are answered. Code of a project does not meet these exceptions."""
+"""Errors that clients of an HTTP API get. A project's code never sees these exceptions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...exceptions import TenantQueueError
 
 
 class ApiError(TenantQueueError):
-    """A request of an HTTP API is answered with an error: `status`, `detail`, `headers`."""
+    """The error that a client gets: `status` (int), `detail` (str), `headers` (dict of str)."""
 
     def __init__(
         self, status: int, detail: str = "", headers: Mapping[str, str] | None = None
@@ -20,4 +20,4 @@ class ApiError(TenantQueueError):
 
 
 class IdempotencyKeyReused(TenantQueueError):
-    """A request has an `Idempotency-Key` that another request had: clients get 422."""
+    """A request repeats the `Idempotency-Key` of another request. Clients get 422."""

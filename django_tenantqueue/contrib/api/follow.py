@@ -27,9 +27,9 @@ from .waits import Wait, close_connections, end_thread, watcher
 router = Router(tags=["jobs"])
 
 SILENT_SECONDS = 15.0
-"""After this time without news a stream sends a comment, so that no proxy closes it."""
+"""Interval of comments in a stream without news. They keep proxies from closing it."""
 STREAM_SECONDS = SILENT_SECONDS * 20
-"""After this time a stream ends, and its client asks for another one."""
+"""Longest time of a stream. Its client then connects again."""
 
 
 def _first_look(job_id: int, caller: Caller) -> bool:
@@ -47,7 +47,7 @@ async def wait_for_job(
 ) -> HttpResponse:
     """Wait for the end of a job.
 
-    The answer comes when it has ended, or after `seconds` with `final: false`: ask again then.
+    Answers when the job has ended, or after `seconds` with `final: false`. Then send it again.
     """
     caller = caller_of(request)
     if not await sync_to_async(_first_look)(job_id, caller):
@@ -81,13 +81,13 @@ class _Stream:
         self._caller, self._last, self._sent_at = caller, "", time.monotonic()
 
     def pauses(self) -> Iterator[float]:
-        """Yield how long to wait for each look, until the stream is over."""
+        """Yield how long to wait for each read, until the stream ends."""
         end = time.monotonic() + STREAM_SECONDS
         while not self.wait.is_over and (left := end - time.monotonic()) > 0:
             yield min(left, SILENT_SECONDS)
 
     def news(self) -> str:
-        """Return what to send of a job that goes on; "" when there is no news."""
+        """Return the next event of an unfinished job; "" if nothing has changed."""
         job, now = self.wait.job, time.monotonic()
         if job is None:  # there was no look yet
             return ""
@@ -101,7 +101,7 @@ class _Stream:
         return ": nothing new\n\n"
 
     def end(self) -> str:
-        """Return the last event; "" when the job is gone, or its token."""
+        """Return the last event; "" if the job was deleted or the token revoked."""
         if self.wait.job is None or self.wait.is_refused:
             return ""
         return _event("end", job_details(self.wait.job_id, self._caller))
@@ -134,8 +134,8 @@ class _AsyncTexts(_Stream):
 async def follow_job(request: HttpRequest, job_id: JobId) -> StreamingHttpResponse:
     """Follow a job with server-sent events.
 
-    `progress`: what has changed, as in lists. `end`: the job as it has ended, and the last event.
-    The stream ends after five minutes. Ask again then.
+    `progress`: the job as in lists, when it has changed. `end`: the ended job, as the last event.
+    The stream ends after five minutes. Then connect again.
     """
     caller = caller_of(request)
     await sync_to_async(find_job)(job_id, caller, light=True)

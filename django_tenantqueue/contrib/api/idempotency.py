@@ -1,4 +1,4 @@
-"""Does a request once, however often it is sent with the same key."""
+"""Performs a request once, even if it is sent several times with the same key."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from .exceptions import IdempotencyKeyReused
 from .models import ApiToken, IdempotencyKey
 
 KEEP_SECONDS = 86_400.0
-"""For how long the answer to a key is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a request is answered."""
+    """The answer to a request."""
 
     status: int
     body: Any
@@ -36,11 +35,11 @@ def do_once(
     digest: str,
     act: Callable[[], Answer],
 ) -> Answer:
-    """Return the answer to the first request with this key of this token, doing it if this is it.
+    """Return the answer to the first request with this key of this token. Calls `act` if it is new.
 
-    The key, the answer and what `act` writes are one transaction: nothing of it is there when `act`
-    raises. A request that comes meanwhile waits for its end. `digest`: what tells this request from
-    others. Raises IdempotencyKeyReused when the first one had another.
+    The key, the answer and the writes of `act` are one transaction, which is rolled back if `act`
+    raises. A concurrent request with the key waits for it. `digest` identifies the request. Raises
+    IdempotencyKeyReused if the first request had another.
     """
     rows = IdempotencyKey.objects.using(using)
     params = {
@@ -76,7 +75,7 @@ def is_used(using: str, token: ApiToken, key: str) -> bool:
 
 
 def prune_idempotency_keys(using: str) -> int:
-    """Delete keys whose answers are kept no longer, up to BATCH of them; return how many.
+    """Delete up to BATCH expired keys; return how many.
 
     Locks the rows, and skips those that a request has locked.
     """

@@ -38,7 +38,7 @@ Name = Annotated[str | None, Query(min_length=1, max_length=500)]
 
 
 def answer(body: Any, status: int = 200, **headers: str) -> HttpResponse:
-    """Return an answer as JSON. Nothing keeps it."""
+    """Return an answer as JSON that no cache keeps."""
     text = json.dumps(body, cls=DjangoJSONEncoder)
     kept = {"Cache-Control": "no-store", **headers}
     return HttpResponse(text, status=status, content_type="application/json", headers=kept)
@@ -57,7 +57,7 @@ def find_job(job_id: int, caller: Caller, *, light: bool = False) -> Job:
 
 
 def job_details(job_id: int, caller: Caller) -> dict[str, Any]:
-    """Return all that a client may know of a job. Raises ApiError: 404."""
+    """Return a job as clients see it. Raises ApiError: 404."""
     job = find_job(job_id, caller)
     show_details(get_settings().database, [job])
     return shown.job_details(job)
@@ -74,7 +74,7 @@ def job_details(job_id: int, caller: Caller) -> dict[str, Any]:
 def submit_job(request: HttpRequest, job: schemas.Submission) -> HttpResponse:
     """Submit a job.
 
-    201: it is stored. 200: an earlier job has its unique key, and the answer is about that one.
+    201: it was created. 200: it is a duplicate, and the answer is about the existing job.
     """
     caller = caller_of(request)
     submitted = Submitted([job], caller)
@@ -97,10 +97,10 @@ def submit_job(request: HttpRequest, job: schemas.Submission) -> HttpResponse:
     parameters=(KEY,),
 )
 def submit_batch(request: HttpRequest, batch: schemas.Batch) -> HttpResponse:
-    """Submit up to 5,000 jobs: all of them, or none.
+    """Submit up to 5,000 jobs, all or none.
 
-    `index` of a problem is the first job that is wrong. Where an earlier job has the unique key,
-    its id is in the list.
+    `index` of a problem is the first wrong job. For a duplicate, the list has the id of the
+    existing job.
     """
     caller = caller_of(request)
     submitted = Submitted(batch.jobs, caller)
@@ -111,9 +111,9 @@ def submit_batch(request: HttpRequest, batch: schemas.Batch) -> HttpResponse:
 def _once(
     request: HttpRequest, caller: Caller, submitted: Submitted, act: Callable[[], Answer]
 ) -> Answer:
-    """Do what a request asks for, unless it has a key with which that is done.
+    """Perform a request, unless one with its key was performed before.
 
-    Queues are made before, while no transaction is open, when the request is a new one.
+    For a new request, missing queues are created first, outside of the transaction.
     """
     using, key = get_settings().database, request.headers.get("Idempotency-Key")
     if key is None:
@@ -122,8 +122,8 @@ def _once(
     if len(key) > LONGEST_KEY or not re.fullmatch(KEY["schema"]["pattern"], key):
         raise ApiError(
             422,
-            f"Idempotency-Key: give 1 to {LONGEST_KEY} visible ASCII characters, no spaces, in "
-            "quotes or without.",
+            f"Idempotency-Key: give 1 to {LONGEST_KEY} visible ASCII characters without spaces, "
+            "optionally in quotes.",
         )
     key = key.strip('"')  # the draft has a string of structured fields
     said = f"{request.path}\n{caller.tenant}\n".encode() + request.body
@@ -135,7 +135,7 @@ def _once(
 
 @operation(router.get, "/tasks", Needs(READ), {200: schemas.TaskList})
 def list_tasks(request: HttpRequest) -> HttpResponse:
-    """List the tasks that may be submitted."""
+    """List the tasks that the token may submit."""
     tasks = offered_tasks(caller_of(request))
     items = [
         {
@@ -163,11 +163,11 @@ def list_jobs(
     before: Annotated[int, Query(ge=1, le=NEWEST)] = NEWEST,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> HttpResponse:
-    """List jobs, the newest first."""
+    """List jobs, newest first."""
     caller, using = caller_of(request), get_settings().database
     for value in (task, queue):
         if value is not None and not is_storable(value):
-            raise ApiError(422, f"There can be no name {value!r}.")
+            raise ApiError(422, f"{value!r} cannot be a name.")
     queues = queue_ids(using, tenant=caller.tenant, name=queue)
     states = None if state is None else STATE_GROUPS[state]
     asked = Asked(JobFilter(states, queues=queues, task=task, before=before))
@@ -181,7 +181,7 @@ def list_jobs(
 
 @operation(router.get, "/jobs/{job_id}", Needs(READ), {200: schemas.JobDetails})
 def read_job(request: HttpRequest, job_id: JobId) -> HttpResponse:
-    """Read a job: its state, its result, its errors."""
+    """Read a job, with its result and errors."""
     return answer(job_details(job_id, caller_of(request)))
 
 
@@ -189,13 +189,16 @@ def read_job(request: HttpRequest, job_id: JobId) -> HttpResponse:
     router.post, "/jobs/{job_id}/cancel", Needs(SUBMIT), {200: schemas.JobDetails}, problems=(409,)
 )
 def cancel_job(request: HttpRequest, job_id: JobId) -> HttpResponse:
-    """Cancel a job: one that waits ends at once, one that runs is asked to stop."""
+    """Cancel a job.
+
+    A waiting job ends at once. For a running job, cancellation is requested.
+    """
     caller = caller_of(request)
     find_job(job_id, caller, light=True)
     with caller.acting():
         cancelled, asked = control.cancel([job_id])
     if not cancelled and not asked:
-        raise ApiError(409, f"Job {job_id} has ended, or waits as a monitor's callback.")
+        raise ApiError(409, f"Job {job_id} has ended, or is a monitor's callback.")
     return answer(job_details(job_id, caller))
 
 
@@ -203,7 +206,7 @@ def cancel_job(request: HttpRequest, job_id: JobId) -> HttpResponse:
     router.post, "/jobs/{job_id}/retry", Needs(SUBMIT), {200: schemas.JobDetails}, problems=(409,)
 )
 def retry_job(request: HttpRequest, job_id: JobId) -> HttpResponse:
-    """Run a job again that failed or was cancelled, with fresh attempts."""
+    """Retry a job that failed or was cancelled, with all its attempts."""
     caller = caller_of(request)
     find_job(job_id, caller, light=True)
     with caller.acting():
@@ -217,7 +220,7 @@ def retry_job(request: HttpRequest, job_id: JobId) -> HttpResponse:
 
 @operation(router.patch, "/jobs/{job_id}", Needs(TUNE), {200: schemas.JobDetails}, problems=(409,))
 def tune_job(request: HttpRequest, job_id: JobId, changes: schemas.JobChanges) -> HttpResponse:
-    """Change the priority or the time of a job that waits."""
+    """Change the priority or time of a waiting job."""
     caller = caller_of(request)
     find_job(job_id, caller, light=True)
     caller.check({"priority": changes.priority})
@@ -228,7 +231,7 @@ def tune_job(request: HttpRequest, job_id: JobId, changes: schemas.JobChanges) -
         if changes.run_at is not None:
             done.append(bool(control.change_run_at([job_id], changes.run_at)))
         if not all(done):
-            raise ApiError(409, f"Job {job_id} does not wait any more.")
+            raise ApiError(409, f"Job {job_id} is no longer waiting.")
     return answer(job_details(job_id, caller))
 
 

@@ -1,4 +1,4 @@
-"""Tokens with which other programs use the HTTP API."""
+"""Tokens of the HTTP API."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from .settings import MOST_REQUESTS
 check_installed(__name__)
 
 LOWEST_NUMBER, HIGHEST_NUMBER = 0, 400
-"""Priorities that a new token may give: those around all named ones."""
+"""Default range of a token: all named priorities, with some room."""
 
 
 class ApiToken(models.Model):
-    """The right of another program to act for one tenant, for none, or for every tenant.
+    """A credential for the HTTP API: of one tenant, of jobs without a tenant, or of every tenant.
 
     The token itself is not stored: `digest` is its SHA-256 hash. A token has at least 256 random
-    bits, so that a slow hash would protect nothing more.
+    bits, so a slow hash would not protect it better.
     """
 
     class Scope(models.TextChoices):
-        """What a token allows."""
+        """Permissions of a token."""
 
         READ = "read", _("read jobs, queues, sessions, monitors and schedules")
         SUBMIT = "submit", _("submit, cancel and retry jobs")
@@ -42,11 +42,11 @@ class ApiToken(models.Model):
         TUNE = "tune", _("tune queues, sessions, monitors, schedules and waiting jobs")
 
     name = models.CharField(
-        _("name"), max_length=200, help_text=_("The program that uses it. Changes name it.")
+        _("name"),
+        max_length=200,
+        help_text=_("The client that uses this token. Shown in the list of changes."),
     )
-    tenant = shared_columns.tenant_scope(
-        "", _("Every tenant: each request names the tenant that it is about.")
-    )
+    tenant = shared_columns.tenant_scope("", _("Every tenant: each request names its tenant."))
     scopes = models.CharField(_("scopes"), max_length=100)
     """Separated by one space, in the order of Scope."""
     digest = models.CharField(max_length=64, unique=True, editable=False)
@@ -58,15 +58,15 @@ class ApiToken(models.Model):
         default="",
         db_default="",
         help_text=_(
-            "Queues that the token may name, separated by commas. * stands for any text. Empty: "
-            "queues that the tenant has, and those that a task or the settings name."
+            "Allowed queues, separated by commas. * stands for any text. Empty: existing queues of "
+            "the tenant, and those that a task or the settings name."
         ),
     )
     min_priority = models.SmallIntegerField(
         _("priorities from"),
         default=LOWEST_NUMBER,
         db_default=LOWEST_NUMBER,
-        help_text=_("Priorities that the token may give. Lower numbers run first."),
+        help_text=_("Allowed priorities. Lower numbers run first."),
     )
     max_priority = models.SmallIntegerField(
         _("priorities to"), default=HIGHEST_NUMBER, db_default=HIGHEST_NUMBER
@@ -76,7 +76,7 @@ class ApiToken(models.Model):
         null=True,
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(MOST_REQUESTS)],
-        help_text=_("At most. Empty: as TENANTQUEUE['API']['REQUESTS_PER_MINUTE'] says."),
+        help_text=_("Maximum. Empty: TENANTQUEUE['API']['REQUESTS_PER_MINUTE']."),
     )
     expires_at = models.DateTimeField(
         _("expires"), null=True, blank=True, help_text=_("Empty: never.")
@@ -116,8 +116,6 @@ class ApiToken(models.Model):
         )
 
     def __str__(self) -> str:
-        if self.tenant is None:
-            return self.name
         return f"{shared_columns.scope_label(self.tenant)} / {self.name}"
 
     @property
@@ -126,7 +124,7 @@ class ApiToken(models.Model):
 
     @property
     def queue_patterns(self) -> list[str]:
-        """The queues that it names, if any."""
+        """The allowed queues, if limited."""
         return [part.strip() for part in self.queues.split(",") if part.strip()]
 
     def names_queue(self, name: str) -> bool:
@@ -138,7 +136,7 @@ class ApiToken(models.Model):
         )
 
     def clean(self) -> None:
-        """Refuse scopes that do not exist or do nothing alone."""
+        """Check the scopes and priorities. Raises ValidationError."""
         errors: dict[str, Any] = {}
         unknown = self.scope_names - set(ApiToken.Scope.values)
         if unknown or not self.scope_names:
@@ -152,10 +150,9 @@ class ApiToken(models.Model):
 
 
 class IdempotencyKey(models.Model):
-    """The answer to a request that came with `Idempotency-Key`, written with what it has done.
+    """The answer to a request with an `Idempotency-Key`, stored in the request's transaction.
 
-    `digest` is the SHA-256 hash of the request. `status` is NULL in the transaction of the request
-    alone.
+    `digest` is the SHA-256 hash of the request. `status` is NULL only inside that transaction.
     """
 
     token = models.ForeignKey(ApiToken, on_delete=models.CASCADE, related_name="+", db_index=False)

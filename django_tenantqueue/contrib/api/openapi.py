@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of each operation besides its own parameters and answers."""
+"""Parts of the OpenAPI document that operations share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TENANT: dict[str, Any] = {
     "in": "query",
     "name": "tenant",
     "required": False,
-    "description": "The tenant that the request is about. A token of every tenant needs it.",
+    "description": "Tenant of the request. Required with a token for every tenant.",
     "schema": {"type": "string", "maxLength": 200},
 }
 LONGEST_KEY = IdempotencyKey._meta.get_field("key").max_length or 0
@@ -27,8 +27,8 @@ KEY: dict[str, Any] = {
     "name": "Idempotency-Key",
     "required": False,
     "description": (
-        "A text of your choice. Another request with it gets the first one's answer for 24 hours, "
-        "and does nothing."
+        "A text of your choice. For 24 hours, a repeated request with this key gets the first "
+        "answer and has no other effect."
     ),
     "schema": {
         "type": "string",
@@ -39,14 +39,13 @@ KEY: dict[str, Any] = {
 }
 MEANINGS = {
     400: "The body is not JSON",
-    401: "There is no valid token",
+    401: "The token is missing or not valid",
     403: "The token does not allow it",
-    404: "There is no such row of the tenant",
+    404: "The tenant has no such object",
     409: "The state of the job or of the queue does not allow it",
     413: "The body is larger than DATA_UPLOAD_MAX_MEMORY_SIZE",
-    422: "A value is wrong",
-    429: "The token has made too many requests, too many new queues, or too many requests that "
-    "wait; Retry-After says how many seconds to wait",
+    422: "A value is not valid",
+    429: "Too many requests, waiting requests or new queues; Retry-After: seconds to wait",
 }
 SCHEME = "token"
 EVENT = {
@@ -109,7 +108,7 @@ def _described(status: int) -> dict[str, Any]:
 
 
 class DocumentedAPI(NinjaAPI):
-    """Adds to the document what all operations share."""
+    """Adds the shared parts to the document."""
 
     def get_openapi_schema(self, **kwargs: Any) -> Any:
         """Return the OpenAPI document."""

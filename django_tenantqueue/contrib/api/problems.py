@@ -1,4 +1,4 @@
-"""Errors as problem details (RFC 9457): every answer that is no success has this form."""
+"""Errors as problem details (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CONFLICTS = (DuplicateJob, InvalidState, QueueFull, QueueRetired)
 def problem(
     status: int, detail: str, headers: Mapping[str, str] | None = None, **members: object
 ) -> HttpResponse:
-    """Return a problem. `members` are further ones of the object."""
+    """Return a problem. `members`: further members of the object."""
     body = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
@@ -44,7 +44,7 @@ def problem(
 
 
 def problem_of(request: HttpRequest, error: Any) -> HttpResponse:
-    """Return the problem that an error of the package, of Django or of ninja is to a client."""
+    """Return the problem for an error of the package, of Django or of ninja."""
     members = {"index": error.index} if hasattr(error, "index") else {}
     match error:
         case ApiError():
@@ -75,7 +75,7 @@ HANDLED = (
     ninja_errors.HttpError,
     ninja_errors.ValidationError,
 )
-"""The errors that problem_of() knows. All others are bugs, which Django answers and logs."""
+"""Errors that become problems. All others are bugs, which Django logs and answers."""
 
 
 def _invalid(entries: Iterable[dict[str, str]]) -> HttpResponse:
@@ -83,7 +83,7 @@ def _invalid(entries: Iterable[dict[str, str]]) -> HttpResponse:
 
 
 def _entry(entry: Mapping[str, Any]) -> dict[str, str]:
-    """Return where a value is, as a path, and what is wrong with it."""
+    """Return the path of a value and the message about it."""
     place = [str(part) for part in entry["loc"]]
     # "body", and what the function calls the whole of it
     shown = place[2:] if place[0] == "body" else place[1:]

@@ -1,4 +1,4 @@
-"""Routings of a tenant: which queue takes the jobs of a task or a category."""
+"""Routings of a tenant."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _shown(row: Routing) -> dict[str, Any]:
 
 @operation(router.get, "/routings", Needs(READ), {200: schemas.RoutingList})
 def list_routings(request: HttpRequest) -> HttpResponse:
-    """List routings of the tenant; those of every tenant are not among them."""
+    """List routings of the tenant, without those of every tenant."""
     rows = services.list_routings(caller_of(request).tenant)
     return answer({"items": [_shown(row) for row in rows], "next": None})
 
@@ -40,7 +40,10 @@ def list_routings(request: HttpRequest) -> HttpResponse:
 def set_routing(
     request: HttpRequest, pattern: Pattern, changes: schemas.RoutingChanges
 ) -> HttpResponse:
-    """Route new jobs whose name fits a pattern to a queue. `*` stands for any text."""
+    """Route new jobs whose name matches a pattern to a queue.
+
+    `*` stands for any text.
+    """
     caller = caller_of(request)
     check_queue(caller.token, changes.queue)
     with caller.acting():
@@ -50,11 +53,14 @@ def set_routing(
 
 @operation(router.delete, "/routings/{path:pattern}", Needs(TUNE), {200: schemas.RoutingDetails})
 def delete_routing(request: HttpRequest, pattern: Pattern) -> HttpResponse:
-    """Delete a routing, and return what it was."""
+    """Delete a routing.
+
+    Answers with the deleted one.
+    """
     caller = caller_of(request)
     rows = services.list_routings(caller.tenant)
     found = next((row for row in rows if row.pattern == pattern), None)
     with caller.acting():
         if found is None or not services.delete_routings([found.pk]):
-            raise ApiError(404, f"There is no routing of {pattern!r}.")
+            raise ApiError(404, f"There is no routing {pattern!r}.")
     return answer(_shown(found))

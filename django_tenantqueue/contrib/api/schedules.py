@@ -1,4 +1,4 @@
-"""Schedules of a tenant: read and tuned. Only where schedules are installed."""
+"""Schedules of a tenant, if the app of schedules is installed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ router = Router(tags=["schedules"])
 
 
 def _details(rows: list[Schedule]) -> list[dict[str, Any]]:
-    """Return schedules, without arguments."""
     return [shown(schemas.ScheduleDetails, row) for row in rows]
 
 
@@ -31,7 +30,7 @@ def _schedules(request: HttpRequest) -> QuerySet[Schedule]:
 
 @operation(router.get, "/schedules", Needs(READ), {200: schemas.SchedulePage})
 def list_schedules(request: HttpRequest, after: After = 0, limit: Limit = 50) -> HttpResponse:
-    """List schedules of the tenant; those for every tenant are not among them."""
+    """List schedules of the tenant, without those of every tenant."""
     rows = _schedules(request).filter(pk__gt=after).order_by("pk")
     return page_of(rows, limit, _details)
 
@@ -46,12 +45,15 @@ def read_schedule(request: HttpRequest, row_id: RowId) -> HttpResponse:
 def tune_schedule(
     request: HttpRequest, row_id: RowId, changes: schemas.ScheduleChanges
 ) -> HttpResponse:
-    """Tune a schedule: when it runs, but not what. What is absent stays."""
+    """Tune a schedule.
+
+    Absent members keep their values. Its task and arguments cannot be changed.
+    """
     caller = caller_of(request)
     row = row_of(_schedules(request), row_id)
     given = values_of(changes)
     if row.source != Schedule.Source.ADMIN and given.keys() - {"enabled"}:
-        raise ApiError(422, f"Code declares schedule {row_id}: enabled alone can be tuned.")
+        raise ApiError(422, f"Schedule {row_id} is declared in code: only enabled can be changed.")
     caller.check(given)
     with tuning(caller):
         services.tune_schedule(row_id, **given)

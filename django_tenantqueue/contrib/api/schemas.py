@@ -62,19 +62,19 @@ class Input(BaseModel):
 
 
 class UniqueInput(Input):
-    """Which jobs are the same, for how long, and what becomes of a second one."""
+    """Which jobs are duplicates, for how long, and how a duplicate is handled."""
 
     mode: Literal["until_executing", "until_executed", "until_expired", "while_executing"] = (
         "until_executed"
     )
     key: Name | None = None
-    """Absent: the task and its arguments."""
+    """Default: the task and its arguments."""
     ttl_seconds: Annotated[Number, Field(gt=0, lt=TEN_YEARS)] | None = None
     on_conflict: Literal["return", "raise"] = "return"
 
 
 class Submission(Input):
-    """One job to enqueue. What is absent is as the task or the settings say."""
+    """One job to enqueue. Defaults are those of the task and the settings."""
 
     task: Annotated[str, Field(min_length=1, max_length=500)]
     args: list[Any] = []
@@ -84,13 +84,13 @@ class Submission(Input):
     """Lower runs first."""
     run_at: Moment | None = None
     delay_seconds: Annotated[Number, Field(ge=0, le=3_155_760_000)] | None = None
-    """In place of `run_at`: seconds from now."""
+    """Seconds from now, in place of `run_at`."""
     expires_at: Moment | None = None
     """A job that has not started by then is cancelled."""
     session: Name | None = None
     """Jobs of one session run one after another."""
     limit_user: Name | None = None
-    """Whose limit counts."""
+    """User whose limit applies."""
     labels: Annotated[list[str], Field(max_length=100)] | None = None
     max_attempts: Annotated[Whole, Field(ge=1, le=32767)] | None = None
     timeout_seconds: Annotated[Number, Field(gt=0, lt=1e9)] | None = None
@@ -104,14 +104,14 @@ class Batch(Input):
 
 
 class JobChanges(Input):
-    """What can be tuned of a waiting job."""
+    """Changes of a waiting job."""
 
     priority: Priority | None = None
     run_at: Moment | None = None
 
 
 class QueueChanges(Input):
-    """What can be tuned of a queue. `null` is no limit."""
+    """Changes of a queue. `null` is no limit."""
 
     num_slots: Slots | None = None
     weight: Annotated[Whole, Field(ge=1, le=1000)] = 1
@@ -123,7 +123,7 @@ class QueueChanges(Input):
 
 
 class SessionChanges(Input):
-    """What can be tuned of a session or a user limit. `paused: false` also ends a halt."""
+    """Changes of a session or a user limit. `paused: false` also ends a halt."""
 
     num_slots: Slots | None = None
     paused: Flag = False
@@ -132,7 +132,7 @@ class SessionChanges(Input):
 
 
 class MonitorChanges(Input):
-    """What can be tuned of a monitor."""
+    """Changes of a monitor."""
 
     parallel: Slots = 1
     interval_seconds: Annotated[Number, Field(ge=0, le=86_400)] = 0.0
@@ -142,13 +142,13 @@ class MonitorChanges(Input):
 
 
 class RoutingChanges(Input):
-    """Where jobs go that a routing fits."""
+    """The queue of a routing."""
 
     queue: QueueName
 
 
 class ScheduleChanges(Input):
-    """What can be tuned of a schedule; of one that code declares, `enabled` alone."""
+    """Changes of a schedule. Of one that is declared in code, only `enabled`."""
 
     enabled: Flag = True
     kind: Literal["cron", "interval", "once"] = "cron"
@@ -164,7 +164,7 @@ class ScheduleChanges(Input):
 
 
 class Submitted(Schema):
-    """A job that is stored. `duplicate`: it is an earlier one, which has the unique key."""
+    """A stored job. `duplicate`: it existed before, with the same unique key."""
 
     id: int
     state: State
@@ -178,7 +178,7 @@ class SubmittedBatch(Schema):
 
 
 class Progress(Schema):
-    """What a task has reported."""
+    """Progress that a task has reported."""
 
     done: float | None
     total: float | None
@@ -187,7 +187,7 @@ class Progress(Schema):
 
 
 class JobError(Schema):
-    """An attempt that failed."""
+    """A failed attempt."""
 
     at: str | None
     attempt: int | None
@@ -196,7 +196,7 @@ class JobError(Schema):
 
 
 class JobSummary(Schema):
-    """What lists tell of a job."""
+    """A job in a list."""
 
     id: int
     task: str
@@ -219,7 +219,7 @@ class JobSummary(Schema):
 
 
 class JobDetails(JobSummary):
-    """A job. Arguments that are secret are masked; `result_missing`: it is not kept any longer."""
+    """A job. Secret values are masked. `result_missing`: its result is no longer kept."""
 
     args: Any
     kwargs: Any
@@ -231,9 +231,9 @@ class JobDetails(JobSummary):
 
 
 class JobPage(Schema):
-    """A page of jobs, the newest first. `next` is the `before` of the next page; null at the end.
+    """A page of jobs, newest first. `next` is the `before` of the next page, null at the end.
 
-    A page may have fewer jobs than asked for, and be followed by others.
+    A page before the last may have fewer jobs than the limit.
     """
 
     items: list[JobSummary]
@@ -241,7 +241,7 @@ class JobPage(Schema):
 
 
 class TaskDetails(Schema):
-    """A task that may be submitted."""
+    """A task that the token may submit."""
 
     name: str
     signature: str
@@ -249,7 +249,7 @@ class TaskDetails(Schema):
 
 
 class TaskList(Schema):
-    """Tasks that may be submitted."""
+    """Tasks that the token may submit."""
 
     items: list[TaskDetails]
 
@@ -271,7 +271,7 @@ class QueueDetails(Schema):
 
 
 class QueuePage(Schema):
-    """A page of queues. `next` is the `after` of the next page; null at the end."""
+    """A page of queues. `next` is the `after` of the next page, null at the end."""
 
     items: list[QueueDetails]
     next: int | None
@@ -294,14 +294,14 @@ class SessionDetails(Schema):
 
 
 class SessionPage(Schema):
-    """A page of sessions. `next` is the `after` of the next page; null at the end."""
+    """A page of sessions. `next` is the `after` of the next page, null at the end."""
 
     items: list[SessionDetails]
     next: int | None
 
 
 class MonitorDetails(Schema):
-    """A monitor and how far it is."""
+    """A monitor and its progress."""
 
     id: int
     name: str
@@ -325,20 +325,20 @@ class MonitorDetails(Schema):
 
 
 class MonitorPage(Schema):
-    """A page of monitors, the newest first. `next`: see JobPage."""
+    """A page of monitors, newest first. `next`: see JobPage."""
 
     items: list[MonitorDetails]
     next: int | None
 
 
 class CancelledMonitor(Schema):
-    """How many details ended at once."""
+    """Number of details that ended at once."""
 
     ended: int
 
 
 class ScheduleDetails(Schema):
-    """A schedule. Arguments are not told."""
+    """A schedule, without its arguments."""
 
     id: int
     name: str
@@ -363,14 +363,14 @@ class ScheduleDetails(Schema):
 
 
 class SchedulePage(Schema):
-    """A page of schedules. `next` is the `after` of the next page; null at the end."""
+    """A page of schedules. `next` is the `after` of the next page, null at the end."""
 
     items: list[ScheduleDetails]
     next: int | None
 
 
 class RoutingDetails(Schema):
-    """A routing: new jobs whose name fits the pattern go to the queue."""
+    """A routing. New jobs whose name matches the pattern go to the queue."""
 
     pattern: str
     queue: str
@@ -384,7 +384,7 @@ class RoutingList(Schema):
 
 
 class ProblemEntry(Schema):
-    """One wrong value: where it is in the request, and what is wrong."""
+    """A wrong value: its place in the request, and the reason."""
 
     at: str
     message: str
@@ -399,6 +399,6 @@ class Problem(Schema):
     detail: str
     errors: list[ProblemEntry] = []
     index: int | None = None
-    """The job of a batch, from 0."""
+    """Index of the wrong job of a batch, from 0."""
     job: int | None = None
-    """The job that has the unique key."""
+    """Id of the job that has the unique key."""

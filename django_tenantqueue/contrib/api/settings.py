@@ -8,7 +8,6 @@ from typing import ClassVar
 from ...settings import setting
 
 MOST_REQUESTS = 10_000_000
-"""Requests of an API token in a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,22 +17,23 @@ class ApiSettings:
     group: ClassVar[str] = "API"
 
     tasks: tuple[str, ...] = ()
-    """Names of the tasks that the HTTP API may enqueue. `*` stands for any text. It matches no task
-    of django_tenantqueue itself. HTTP jobs need the scope "http" of a token instead.
+    """Names of the tasks that clients of the HTTP API may enqueue. `*` stands for any text, but
+    matches no task of django_tenantqueue itself. HTTP jobs need a token with the scope "http".
 
-    Clients can start nothing that the project has not opened to them."""
+    Empty by default, so clients can only start tasks that the project has opened to them."""
     requests_per_minute: int | None = setting(6000, above=0, most=MOST_REQUESTS)
-    """Requests that each API token may make in a minute, where its row says nothing else. None: no
-    limit. They are counted in the Django cache "default".
+    """Maximum of requests per minute of each API token, unless the token has its own. None: no
+    limit. Requests are counted in the Django cache "default".
 
     A hundred a second is more than most clients need, and stops one that loops."""
     new_queues_per_day: int | None = setting(100, above=0, most=1_000_000)
-    """New queues of one tenant that clients of the HTTP API and the Fireworq API may make in 24
-    hours. Those that code or operators have made count as well. None: no limit.
+    """Maximum of new queues of one tenant in 24 hours, above which clients of the HTTP API and the
+    Fireworq API cannot create more. Queues that code or operators created count, too. None: no
+    limit.
 
-    A client that puts an id into the name of a queue is noticed at once."""
+    It stops a client that puts an id into the name of a queue."""
     waits_per_token: int | None = setting(None, above=0, most=100_000)
-    """Requests of one token that may wait for jobs at once in each process of the site. None: 100
-    under ASGI, and 2 under WSGI.
+    """Maximum of requests of one token that wait for jobs at once, in each process of the site.
+    None: 100 under ASGI, 2 under WSGI.
 
-    Under WSGI each of them keeps a thread of the server."""
+    Under WSGI, each waiting request occupies a thread of the server."""

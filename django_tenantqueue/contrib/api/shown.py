@@ -1,4 +1,4 @@
-"""Jobs, queues and the other rows as clients see them: without what is secret or internal."""
+"""Jobs, queues and other rows as clients see them, without secret and internal values."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ PROGRESS = (
 
 
 def shown(schema: type[Schema], row: Any, **own: Any) -> dict[str, Any]:
-    """Return the members of a schema: those that are given, and the others as a row has them."""
+    """Return the members of a schema: from `own`, else from the row."""
     return {name: own[name] if name in own else getattr(row, name) for name in schema.model_fields}
 
 
 def job_summary(job: Job) -> dict[str, Any]:
-    """Return what lists tell of a job, whose queue is loaded."""
+    """Return a job in a list. Its queue must be loaded."""
     return shown(
         schemas.JobSummary,
         job,
@@ -44,17 +44,17 @@ def job_summary(job: Job) -> dict[str, Any]:
 
 
 def job_details(job: Job) -> dict[str, Any]:
-    """Return all that a client may know of a job: masked arguments, no tracebacks."""
+    """Return a whole job: masked arguments, no tracebacks."""
     call = mask_of_job(job).call(job.args)
     if MARK in (text := json.dumps(call)):
         call = json.loads(text, object_hook=read_float)
     args, kwargs = (call.get("args"), call.get("kwargs")) if isinstance(call, dict) else (call, {})
-    told = describe_job(job)
+    status = describe_job(job)
     return {
         **job_summary(job),
         "args": args or [],
         "kwargs": kwargs or {},
-        **{name: told[name] for name in ("result", "result_missing")},
+        **{name: status[name] for name in ("result", "result_missing")},
         "error": error_message(job),
         "errors": [_error(entry) for entry in entries_of(job.errors)],
         "stats": masked(job.stats),

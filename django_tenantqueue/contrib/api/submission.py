@@ -1,4 +1,4 @@
-"""From what a client sends to jobs: tasks that it may name, their options, and batches."""
+"""Turns submissions into jobs: allowed tasks, options, batches."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from .settings import ApiSettings
 
 HTTP_JOB = "django_tenantqueue.http.http_job"
 CALL = frozenset({"task", "args", "kwargs"})
-"""Members of a submission that are no options."""
+"""Members of a submission that are not options."""
 
 
 def is_offered(name: str, caller: Caller) -> bool:
-    """Return whether a client may enqueue the task of a name, if there is one."""
+    """Return whether a client may enqueue a task of this name."""
     if name == HTTP_JOB:
         return caller.may(ApiToken.Scope.HTTP)
     return any(fnmatchcase(name, pattern) for pattern in settings_of(ApiSettings).tasks)
@@ -47,7 +47,7 @@ def offered_tasks(caller: Caller) -> list[Task[..., Any]]:
 
 
 def _task(name: str, caller: Caller) -> Task[..., Any]:
-    """Return a task that a client may enqueue. What is not offered is as what does not exist."""
+    """Return a task that a client may enqueue. A task that is not offered seems not to exist."""
     if name == HTTP_JOB and not is_offered(name, caller):
         raise ApiError(403, "The token does not have the scope 'http': use one that has it.")
     try:
@@ -57,15 +57,14 @@ def _task(name: str, caller: Caller) -> Task[..., Any]:
     if not isinstance(found, Task):
         raise ApiError(
             422,
-            f"There is no task {name!r} here that TENANTQUEUE['API']['TASKS'] has: check the name, "
-            "or add it there.",
+            f"TENANTQUEUE['API']['TASKS'] has no task {name!r}: check the name, or add it there.",
         )
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Neighbours of a batch: jobs of one task with the same options, from `start` to `end`."""
+    """Neighbouring jobs of a batch, `start` to `end`: the same task and options."""
 
     task: Task[..., Any]
     options: Options
@@ -75,13 +74,12 @@ class Call:
 
 
 def _options(given: Submission) -> dict[str, Any]:
-    """Return the options that a submission has, by the names of its members."""
     values = ((name, getattr(given, name)) for name in given.model_fields_set - CALL)
     return {name: value for name, value in values if value is not None}
 
 
 def _read(given: Submission, start: int, end: int, caller: Caller) -> Call:
-    """Return what to enqueue. Raises ApiError, InvalidOption."""
+    """Raises ApiError, InvalidOption."""
     own = _options(given)
     chosen = dict(own)
     if "delay_seconds" in chosen:
@@ -110,8 +108,8 @@ def _unique(given: UniqueInput) -> Unique:
 class Submitted:
     """Jobs that a client has sent, read but not stored.
 
-    What is wrong with them is raised where they are stored: a request that is repeated with its key
-    gets its first answer, also when it would be wrong by now.
+    Their errors are raised when they are stored: a request that is repeated with its key gets its
+    first answer, even if it would be rejected by now.
     """
 
     def __init__(self, given: Sequence[Submission], caller: Caller) -> None:
@@ -119,7 +117,7 @@ class Submitted:
         self._calls: list[Call] = []
         self._error: TenantQueueError | None = None
         self.missing: list[Target] = []
-        """Queues that do not exist, which valid jobs need: see make_queues()."""
+        """Queues that valid jobs need and that do not exist: see make_queues()."""
         self._at: int | None = None
         """The job that is being read."""
         try:
@@ -132,7 +130,7 @@ class Submitted:
             self._error = error
 
     def _find_missing(self) -> None:
-        """Note which queues do not exist. Then all jobs are checked before anything is made."""
+        """Note missing queues. If some are missing, check all jobs before creating anything."""
         missing = missing_queues(get_settings().database, {call.target for call in self._calls})
         if not missing:
             return
@@ -147,7 +145,7 @@ class Submitted:
         self.missing = missing
 
     def make_queues(self) -> None:
-        """Make the queues that do not exist. Outside of transactions, which would stay idle."""
+        """Create the missing queues, outside of transactions, which would stay idle."""
         make_queues(self.missing)
 
     def _arguments(self, call: Call) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
@@ -176,8 +174,7 @@ class Submitted:
     def store_all(self) -> list[int]:
         """Enqueue many jobs, all or none; return their ids, in order.
 
-        Raises ApiError and the errors of the package; their `index` is that of the job that
-        is wrong.
+        Raises ApiError and the errors of the package; their `index` is that of the wrong job.
         """
         ids: list[int] = []
         try:

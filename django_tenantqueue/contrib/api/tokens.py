@@ -1,4 +1,4 @@
-"""Tokens of the HTTP API: made, revoked, and recognised."""
+"""Tokens of the HTTP API: created, revoked, and recognised."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from ...queries.base import execute
 from .models import HIGHEST_NUMBER, LOWEST_NUMBER, ApiToken
 
 PREFIX = "tq_"
-"""What each token begins with, so that people and scanners of code recognise one."""
+"""Prefix of each token, so that people and secret scanners recognise one."""
 SHOWN = 11
-"""Characters of a token that its row keeps, for those who look for it."""
+"""First characters of a token, stored to find its row."""
 TUNABLE = ("queues", "min_priority", "max_priority", "requests_per_minute", "expires_at")
 """Columns of a token that operators change."""
 SETTABLE = ("name", "tenant", "scopes", *TUNABLE)
@@ -54,12 +54,12 @@ def make_token(
     priorities: tuple[int, int] = (LOWEST_NUMBER, HIGHEST_NUMBER),
     using: str | None = None,
 ) -> tuple[ApiToken, str]:
-    """Make a token; return its row and the token itself, which cannot be read again.
+    """Create a token; return its row and the token itself, which cannot be read again.
 
     `tenant`: "" is for jobs without a tenant; None is every tenant, and each request names one.
-    `scopes`: any of ApiToken.Scope. `queues`: those that it may name, as patterns; none: those that
-    exist or are declared. `priorities`: the lowest and the highest number that it may give. Raises
-    Django's ValidationError, also when the tenant has a valid token of this name.
+    `scopes`: any of ApiToken.Scope. `queues`: patterns of allowed queues; none: those that exist or
+    are declared. `priorities`: the lowest and the highest allowed number. Raises Django's
+    ValidationError, also when the tenant has a valid token of this name.
     """
     row = ApiToken(
         name=name,
@@ -94,10 +94,10 @@ def add_token(row: ApiToken, *, using: str | None = None) -> str:
 
 
 def tune_token(ids: Ids, *, using: str | None = None, **changes: Any) -> Sequence[int]:
-    """Change columns of tokens, which are TUNABLE; return those that have other values now.
+    """Change columns of tokens that are TUNABLE; return the ids of the changed ones.
 
-    It acts within a second. Raises InvalidOption for another column and Django's ValidationError
-    for a bad value; ApiToken.DoesNotExist.
+    Takes effect within a second. Raises InvalidOption for an unknown column, Django's
+    ValidationError for a wrong value, and ApiToken.DoesNotExist.
     """
     alias = alias_of(using)
     check_columns(changes, TUNABLE)
@@ -113,9 +113,9 @@ def tune_token(ids: Ids, *, using: str | None = None, **changes: Any) -> Sequenc
 
 
 def revoke_tokens(ids: Ids, *, using: str | None = None) -> list[int]:
-    """Let tokens be valid no more, for good; return those that were not revoked before.
+    """Revoke tokens for good; return the ids of those that were not revoked before.
 
-    This process refuses them at once, others within a second of the commit.
+    This process rejects them at once, others within a second of the commit.
     """
     tokens = ApiToken.objects.filter(pk__in=ids_of(ids, ApiToken), revoked_at=None)
     found = switch_rows(alias_of(using), tokens, {"revoked_at": timezone.now()})
@@ -124,7 +124,7 @@ def revoke_tokens(ids: Ids, *, using: str | None = None) -> list[int]:
 
 
 def authenticate(secret: str, *, using: str | None = None) -> ApiToken | None:
-    """Return the valid token that this is; None when there is none. Notes its use.
+    """Return the row of a valid token, else None. Records its use.
 
     A process remembers a token for a second. The last use is written at most once a minute, in the
     caller's transaction, and without waiting for a lock.

@@ -1,4 +1,4 @@
-"""Queues, sessions and monitors of a tenant: read and tuned."""
+"""Queues, sessions and monitors of a tenant."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from .openapi import operation
 
 M = TypeVar("M", bound=Model)
 Show = Callable[[list[M]], list[dict[str, Any]]]
-"""What shows rows to clients."""
 
 queues = Router(tags=["queues"])
 session_router = Router(tags=["sessions"])
@@ -64,7 +63,7 @@ def page_of(rows: QuerySet[M], limit: int, show: Show[M]) -> HttpResponse:
 
 @contextmanager
 def tuning(caller: Caller) -> Iterator[None]:
-    """Name the caller in the list of changes; values that do not fit together are refused."""
+    """Record changes under the name of the caller; answer 422 if values do not fit together."""
     try:
         with caller.acting(), transaction.atomic(using=get_settings().database):
             yield
@@ -73,7 +72,6 @@ def tuning(caller: Caller) -> Iterator[None]:
 
 
 def values_of(changes: schemas.Input) -> dict[str, Any]:
-    """Return the values that a request gives."""
     return changes.model_dump(exclude_unset=True)
 
 
@@ -103,7 +101,10 @@ def read_queue(request: HttpRequest, name: QueueName) -> HttpResponse:
 def tune_queue(
     request: HttpRequest, name: QueueName, changes: schemas.QueueChanges
 ) -> HttpResponse:
-    """Tune a queue. What is absent stays."""
+    """Tune a queue.
+
+    Absent members keep their values.
+    """
     caller = caller_of(request)
     queue = _queue(request, name)
     check_queue(caller.token, name)
@@ -121,7 +122,7 @@ def list_sessions(request: HttpRequest, after: After = 0, limit: Limit = 50) -> 
 
 @operation(session_router.get, "/sessions/{row_id}", Needs(READ), {200: schemas.SessionDetails})
 def read_session(request: HttpRequest, row_id: RowId) -> HttpResponse:
-    """Read a session."""
+    """Read a session or a user limit."""
     return row_answer(rows_of(Session, request), row_id, shown.session_details)
 
 
@@ -129,7 +130,10 @@ def read_session(request: HttpRequest, row_id: RowId) -> HttpResponse:
 def tune_session(
     request: HttpRequest, row_id: RowId, changes: schemas.SessionChanges
 ) -> HttpResponse:
-    """Tune a session. What is absent stays."""
+    """Tune a session or a user limit.
+
+    Absent members keep their values.
+    """
     caller = caller_of(request)
     rows = rows_of(Session, request)
     row_of(rows, row_id)
@@ -150,14 +154,14 @@ def _monitors(request: HttpRequest) -> QuerySet[ConcurrentJobMonitor]:
 def list_monitors(
     request: HttpRequest, before: Before = schemas.MOST_ID, limit: Limit = 20
 ) -> HttpResponse:
-    """List monitors, the newest first."""
+    """List monitors, newest first."""
     rows = _monitors(request).filter(pk__lt=before).order_by("-pk")
     return page_of(rows, limit, shown.monitor_details)
 
 
 @operation(monitors.get, "/monitors/{row_id}", Needs(READ), {200: schemas.MonitorDetails})
 def read_monitor(request: HttpRequest, row_id: RowId) -> HttpResponse:
-    """Read a monitor, and how far it is."""
+    """Read a monitor, with its progress."""
     return row_answer(_monitors(request), row_id, shown.monitor_details)
 
 
@@ -165,7 +169,10 @@ def read_monitor(request: HttpRequest, row_id: RowId) -> HttpResponse:
 def tune_monitor(
     request: HttpRequest, row_id: RowId, changes: schemas.MonitorChanges
 ) -> HttpResponse:
-    """Tune a monitor. What is absent stays."""
+    """Tune a monitor.
+
+    Absent members keep their values.
+    """
     caller = caller_of(request)
     row_of(_monitors(request), row_id)
     given = values_of(changes)
@@ -177,7 +184,10 @@ def tune_monitor(
 
 @operation(monitors.post, "/monitors/{row_id}/cancel", Needs(TUNE), {200: schemas.CancelledMonitor})
 def cancel_monitor(request: HttpRequest, row_id: RowId) -> HttpResponse:
-    """Cancel a monitor and all its details. Its callback does not run."""
+    """Cancel a monitor and all its details.
+
+    Its callback does not run.
+    """
     caller = caller_of(request)
     row_of(_monitors(request), row_id)
     with caller.acting():

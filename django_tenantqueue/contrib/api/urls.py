@@ -21,7 +21,7 @@ try:
     import ninja  # noqa: F401
 except ImportError as error:
     raise Unsupported(
-        f"the HTTP API needs a package that is missing here ({error.name}): "
+        f"the HTTP API needs a package that is not installed ({error.name}): "
         "pip install 'django-tenantqueue[api]'"
     ) from None
 
@@ -36,7 +36,7 @@ app_name = "tenantqueue_api"
 
 
 class StrictParser(Parser):
-    """Reads what JSON has, and no NaN or Infinity, which Python reads, too."""
+    """Rejects NaN and Infinity, which Python's JSON parser accepts."""
 
     def parse_body(self, request: HttpRequest) -> Any:
         """Return the value of the body. Raises ValueError."""
@@ -44,13 +44,13 @@ class StrictParser(Parser):
 
 
 def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 api = DocumentedAPI(
     title="django_tenantqueue",
     version="1",
-    description="Submit jobs, follow them, and tune what a tenant has.",
+    description="Submit and follow jobs. Tune queues, sessions, monitors and schedules.",
     urls_namespace=app_name,
     docs=Swagger(),
     parser=StrictParser(),
@@ -71,7 +71,7 @@ if apps.is_installed("django_tenantqueue.contrib.routing"):
 
 
 def _as_problem(response: HttpResponseBase) -> HttpResponseBase:
-    """Return a problem in place of Django's answer to a method that there is not."""
+    """Return a problem in place of Django's answer to an unknown method."""
     if response.status_code != 405:
         return response
     allow = ", ".join(sorted(response.headers.get("Allow", "").split(", ")))
@@ -79,9 +79,9 @@ def _as_problem(response: HttpResponseBase) -> HttpResponseBase:
 
 
 def _wrapped(view: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a view whose answers are all problems or successes, outside of ATOMIC_REQUESTS.
+    """Return a view whose errors are all problems, outside of ATOMIC_REQUESTS.
 
-    The operations have transactions of their own, and coroutines cannot be in one.
+    Operations have their own transactions, and coroutines cannot be in one.
     """
     if iscoroutinefunction(view):
 
@@ -105,7 +105,7 @@ def _wrapped(view: Callable[..., Any]) -> Callable[..., Any]:
 @csrf_exempt
 def not_found(request: HttpRequest) -> HttpResponse:
     """Answer 404 below the path of the API."""
-    return problem(404, f"There is no {request.path}.")
+    return problem(404, f"There is no path {request.path!r}.")
 
 
 urlpatterns: list[URLPattern] = []

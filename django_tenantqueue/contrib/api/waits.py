@@ -1,6 +1,6 @@
-"""Requests that wait for jobs: one thread of the process looks at the jobs of all of them.
+"""Requests that wait for jobs. One thread of the process reads the jobs of all of them.
 
-A request that waits holds no database connection, and under ASGI no thread.
+A waiting request holds no database connection, and under ASGI no thread.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from .models import ApiToken
 from .settings import ApiSettings
 
 ASGI_WAITS, WSGI_WAITS = 100, 2
-"""Requests of one token that wait at once in a process, unless WAITS_PER_TOKEN has another
-number. Under WSGI each of them occupies one of the few threads of the server."""
+"""Waiting requests of one token in a process, by default. Under WSGI each occupies one of the few
+threads of the server."""
 
 
 class Wait:
-    """A request that waits. Its attributes are what the last look has found."""
+    """A waiting request. Its attributes are from the last read."""
 
     def __init__(self, request: HttpRequest, caller: Caller, job_id: int, *, each: bool) -> None:
-        """`each`: wake the request at each look, not only when the job has ended."""
+        """`each`: wake the request at each read, not only when the job has ended."""
         self.token_id, self.job_id, self.each = caller.token.pk, job_id, each
         self.is_async = isinstance(request, ASGIRequest)
         self.began = time.monotonic()
@@ -46,8 +46,8 @@ class Wait:
         self.error: Exception | None = None
         self._wake: Callable[[], object] = lambda: None
 
-    def tell(self, job: Job | None, *, is_refused: bool, error: Exception | None = None) -> None:
-        """Take what a look has found, in the thread that looks."""
+    def update(self, job: Job | None, *, is_refused: bool, error: Exception | None = None) -> None:
+        """Store what was read, in the thread of the watcher."""
         self.job, self.is_refused, self.error = job, is_refused, error
         self.is_over = job is None or job.final or is_refused
         if self.each or self.is_over:
@@ -55,7 +55,7 @@ class Wait:
                 self._wake()
 
     def change(self, seconds: float) -> None:
-        """Sleep until a look has found something. Raises its error."""
+        """Sleep until an update, or for these seconds. Raises the error of the read."""
         event = threading.Event()
         self._wake = event.set
         event.wait(seconds)
@@ -75,7 +75,7 @@ class Wait:
 
 
 class Watcher:
-    """Looks at the jobs of all waits, in a thread that ends with the last of them."""
+    """Reads the jobs of all waits, in a thread that ends with the last of them."""
 
     def __init__(self) -> None:
         self.waits: set[Wait] = set()
@@ -84,15 +84,15 @@ class Watcher:
         self.is_looking = False
 
     def join(self, wait: Wait) -> None:
-        """Look at its job from now on. Raises ApiError, 429, when its token has too many."""
+        """Add a wait. Raises ApiError, 429, when its token has too many."""
         own = settings_of(ApiSettings).waits_per_token
         most = own or (ASGI_WAITS if wait.is_async else WSGI_WAITS)
         with self._lock:
             if sum(other.token_id == wait.token_id for other in list(self.waits)) >= most:
                 raise ApiError(
                     429,
-                    f"{most} requests of the token are waiting in this process already, which is "
-                    "the limit (TENANTQUEUE['API']['WAITS_PER_TOKEN']).",
+                    f"{most} requests of the token already wait in this process, the maximum "
+                    "(TENANTQUEUE['API']['WAITS_PER_TOKEN']).",
                     {"Retry-After": "5"},
                 )
             self.waits.add(wait)
@@ -102,7 +102,7 @@ class Watcher:
         self._joined.set()
 
     def leave(self, wait: Wait) -> None:
-        """Look at it no more. Takes no lock: the garbage collector calls it at any time."""
+        """Remove a wait. Takes no lock: the garbage collector may call it at any time."""
         self.waits.discard(wait)
 
     def _run(self) -> None:
@@ -127,14 +127,14 @@ class Watcher:
             jobs = _read_jobs(using, waits)
             valid = _valid_tokens(using, {wait.token_id for wait in waits})
             if getattr(connections[using], "pool", None) is not None:
-                connections[using].close()  # gives it back; without a pool all waits share one
+                connections[using].close()  # returns it; without a pool all waits share one
         except Exception as error:  # noqa: BLE001 - each request answers with it
             connections.close_all()
             for wait in waits:
-                wait.tell(None, is_refused=False, error=error)
+                wait.update(None, is_refused=False, error=error)
             return
         for wait in waits:
-            wait.tell(jobs.get(wait.job_id), is_refused=wait.token_id not in valid)
+            wait.update(jobs.get(wait.job_id), is_refused=wait.token_id not in valid)
 
 
 def _read_jobs(using: str, waits: list[Wait]) -> dict[int, Job]:
@@ -167,7 +167,7 @@ def close_connections() -> None:
 def end_thread() -> None:
     """End the thread that Django keeps for a request under ASGI; sync code later gets another.
 
-    asgiref ends it like this after the request. One that was given to it stays.
+    asgiref does the same after the request. A thread from outside stays.
     """
     context = SyncToAsync.thread_sensitive_context.get(None)
     if context is not None and getattr(context, "_executor", None) is None:

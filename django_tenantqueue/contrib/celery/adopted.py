@@ -61,8 +61,8 @@ class AdoptedTask(Task[..., Any]):
 def adopt(target: Any, **options: Any) -> AdoptedTask:
     """Return the task that enqueues and runs a task of Celery.
 
-    `options`: those of `@task`; they take the place of what the task says itself. Raises
-    InvalidOption for what cannot be kept.
+    `options`: those of `@task`, which override the task's own. Raises InvalidOption for options of
+    Celery that are not supported.
     """
     if not isinstance(target, CeleryTask):
         raise InvalidOption(
@@ -78,13 +78,13 @@ def adopt(target: Any, **options: Any) -> AdoptedTask:
 
 
 def find_adopted(name: str) -> AdoptedTask | None:
-    """Return the task of Celery of that name; None: there is none."""
+    """Return the task of Celery of this name, or None."""
     found = current_app.tasks.get(name)
     return None if found is None else adopt(found)
 
 
 def _options_of(target: Any) -> dict[str, Any]:
-    """Return a task's options by our names; raise InvalidOption for those that have none."""
+    """Return a task's options by the names of `@task`. Raises InvalidOption."""
     name, conf = target.name, target.app.conf
     if target.rate_limit:
         raise InvalidOption(
@@ -93,8 +93,8 @@ def _options_of(target: Any) -> dict[str, Any]:
         )
     if target.serializer not in (None, "json"):
         raise InvalidOption(
-            f"{name}: serializer={target.serializer!r} cannot be kept: arguments are stored as "
-            "JSON. Leave serializer out"
+            f"{name}: serializer={target.serializer!r} is not supported: arguments are stored "
+            "as JSON. Leave serializer out"
         )
     if inspect.iscoroutinefunction(target.run):
         raise InvalidOption(f"{name} is a coroutine, which Celery does not run: use @task alone")
@@ -128,7 +128,7 @@ def _function_of(target: Any) -> Callable[..., Any]:
 
 
 class JobTrace(trace.TraceInfo):
-    """How a run by Celery's tracer ended. Nothing is stored or sent but signals: the job has it."""
+    """The end of a run by Celery's tracer. Only signals are sent: the job stores the rest."""
 
     def handle_error_state(self, task: Any, req: Any, **more: Any) -> Any:
         """Call the task's handler, and send the signal."""
@@ -137,11 +137,11 @@ class JobTrace(trace.TraceInfo):
         return req.einfo
 
     def _log_error(self, task: Any, req: Any, einfo: Any) -> None:
-        """Do nothing: the failure is logged with its job."""
+        """Do nothing: the worker logs the failure."""
 
 
 def _run(running: RunningJob, task: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a task of Celery as its worker does, and raise what the job is to end with."""
+    """Run a task of Celery as its worker does, and raise the exception that ends the job."""
     tracer = _tracers.get(task)
     if tracer is None:
         tracer = _tracers[task] = _tracer_of(task)
@@ -169,7 +169,7 @@ def _run(running: RunningJob, task: Any, args: tuple[Any, ...], kwargs: dict[str
 
 
 def _tracer_of(task: Any) -> Callable[..., Any]:
-    """Return what Celery runs a task with, also where it is no worker. Done once for each task."""
+    """Return Celery's tracer of a task, also outside of its workers. Called once for each task."""
     trace._install_stack_protection()  # `super().__call__()` keeps the request
     own_retry, own_update, own_replace = task.retry, task.update_state, task.replace
 
@@ -203,13 +203,13 @@ def _tracer_of(task: Any) -> Callable[..., Any]:
 
 
 def _job_of(task: Any) -> RunningJob | None:
-    """Return the job that runs this task now; None: it runs outside of a job."""
+    """Return the job that runs this task, or None."""
     running = running_or_none()
     return None if running is None or running.task != task.name else running
 
 
 def _guarded(task: Any, name: str) -> Callable[..., None]:
-    """Return a handler of a task that raises nothing in a job, and always has the error's info."""
+    """Return a handler that raises nothing in a job, and always gets the error's info."""
     handler = getattr(task, name)
 
     def call(*args: Any, **kwargs: Any) -> None:
@@ -252,7 +252,7 @@ def _retry(
     max_retries: int | None = None,
     **options: Any,
 ) -> Any:
-    """Raise what has the job run again; see Task.retry() of Celery."""
+    """Raise JobRetry; see Task.retry() of Celery."""
     request = task.request
     changed = (args is not None and tuple(args) != tuple(request.args or ())) or (
         kwargs is not None and dict(kwargs) != dict(request.kwargs or {})

@@ -16,7 +16,7 @@ from ...worker.config import KILL_SECONDS
 from .running import NAME
 
 CONNECT_SECONDS = SEND_SECONDS / 6
-"""How long an attempt to reach the broker may take: a few fit into the time of one sending."""
+"""Timeout of a connection to the broker: a few fit into the time of one sending."""
 KNOWN = ("app", "queue", "window")
 
 
@@ -24,8 +24,8 @@ class CeleryExecutor(RemoteExecutor):
     """Runs jobs in the workers of a Celery app.
 
     `OPTIONS`: `app`, the dotted path of the app (default: Celery's current app); `queue`, the name
-    of the Celery queue (default: "tenantqueue"); `window`, most messages that no worker has taken
-    (default: 200).
+    of the Celery queue (default: "tenantqueue"); `window`, maximum of messages that no worker has
+    taken (default: 200).
     """
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
@@ -62,7 +62,10 @@ class CeleryExecutor(RemoteExecutor):
         return self._producer
 
     def send(self, claims: Sequence[Claim]) -> None:
-        """Send messages. A connection that has died since the last ones is opened again once."""
+        """Send a message for each claim. A dead connection is opened again once.
+
+        Raises the error of Celery or kombu when the broker cannot be reached.
+        """
         left = list(claims)
         for is_last in (False, True):
             try:

@@ -35,5 +35,5 @@ class Celery(Feature):
 
 
 def _is_of_celery(target: object) -> bool:
-    """Whether an object is a task of Celery, or stands for one."""
+    """Whether an object is a task of Celery, or a proxy of one."""
     return any(one.__module__.partition(".")[0] == "celery" for one in type(target).__mro__)

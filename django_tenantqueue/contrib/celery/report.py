@@ -33,7 +33,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`untold`: lines that may use a task or a result, of what is not known. `unread`: files."""
+    """`untold`: lines that may use a task or a result. `unread`: files that could not be read."""
 
     sections: dict[str, list[Line]]
     untold: list[Line]
@@ -173,7 +173,7 @@ class _Reader:
         elif owner == "" and name in OF_RESULTS and not node.args and given.keys() <= OF_GET:
             self.untold.setdefault(node.lineno, False)
         for arg, each in given.items() if table else ():
-            self.add(each, table.get(arg, Entry("tasks", f"{arg}: not known here")))
+            self.add(each, table.get(arg, Entry("tasks", f"{arg}: not supported")))
 
     def text(self, node: ast.Constant, text: str) -> None:
         self.settings(node, text)

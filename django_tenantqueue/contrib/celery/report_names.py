@@ -1,4 +1,4 @@
-"""Names of Celery: the section of the guide that each belongs to, and where its meaning differs."""
+"""Names of Celery, each with its section of the guide and the difference in meaning."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ SECTIONS = {
 ABOUT = {
     "tasks": "failed tasks are retried, and runs whose worker died are repeated, by default",
     "canvas": "callbacks of groups, and on_end, run after failures, too",
-    "monitoring": "what watches Celery sees no jobs: read what shows the same here",
+    "monitoring": "tools that monitor Celery see no jobs: use those of this package",
 }
-"""What is true of all lines of a section."""
+"""Notes on all lines of a section."""
 STARTS = ("delay", "apply_async", "delay_on_commit", "apply_async_on_commit")
 
 
 class Entry(NamedTuple):
-    """The section that a name belongs to, where its meaning differs, and what it is."""
+    """Section, difference in meaning, and kind of a name."""
 
     section: str
     warning: str = ""
@@ -54,7 +54,7 @@ def _read_tables() -> dict[str, dict[str, Entry]]:
 
 TABLES = _read_tables()
 MADE_BY = {"@task_class": "@task", "@app_class": "@app", "@result_class": "@result"}
-"""What a class makes."""
+"""Kind of the instances of a class."""
 
 
 def section_of(name: str, table: str) -> Entry:

@@ -1,4 +1,4 @@
-"""What the names in a project are, read from its source: tasks, results, the app, …"""
+"""Finds the kind of each name in a project's source: task, result, app, …"""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Module:
 
 
 class Project:
-    """All files. What something is: "@task", "@result", …, a full name, or "" if not known."""
+    """All files. Kinds are "@task", "@result", …, a full name, or "" if not known."""
 
     def __init__(self, modules: list[Module]) -> None:
         self.modules = {module.name: module for module in modules}

@@ -1,4 +1,4 @@
-"""The Celery task that runs jobs: it takes a claim over, and runs its job in this process."""
+"""The Celery task that takes over a claim and runs its job in this process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME = "django_tenantqueue.run"
 
 
 class JobTimeLimit(TimeLimitExceeded, SoftTimeLimitExceeded):
-    """The time limit of a job, which tasks written for Celery expect as their own error."""
+    """The time limit of a job, as the error that tasks of Celery expect."""
 
 
 known_as[TimeLimitExceeded] = JobTimeLimit
@@ -44,7 +44,7 @@ def _is_green() -> bool:
     track_started=False,
 )
 def run(claim: str, executor: str) -> bool:
-    """Run the job of a claim; False: it was taken over by another message, or is lost."""
+    """Run the job of a claim; False: another message has taken it over, or it was lost."""
     if _is_green():
         raise Unsupported(
             "jobs need real threads: start this Celery worker with --pool=prefork, threads or solo"

@@ -1,4 +1,4 @@
-"""The backend and its class of tasks. Models are imported late: tasks are declared before them."""
+"""The backend and its task class. Models are imported late: tasks are declared before them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantQueueTask(Task):  # type: ignore[type-arg]
-    """A task of Django's framework that also takes this package's options for its jobs."""
+    """A task of Django's framework, with this package's options for its jobs."""
 
     tenant: str | None = None
     session: str | int | Serial | None = None
@@ -68,7 +68,7 @@ class TenantQueueTask(Task):  # type: ignore[type-arg]
         backend: str | None = None,
         **options: Any,
     ) -> TenantQueueTask:
-        """Return the task with other attributes: those of Django's, and options of jobs."""
+        """Return the task with other attributes of Django's, and options of jobs."""
         for name in options:
             if name not in JOB_OPTIONS:
                 raise TypeError(str(unknown_option(name, JOB_OPTIONS)))
@@ -87,7 +87,7 @@ class TenantQueueTask(Task):  # type: ignore[type-arg]
 JOB_OPTIONS = tuple(
     sorted({field.name for field in fields(TenantQueueTask)} - {f.name for f in fields(Task)})
 )
-"""Options of a job that a task takes besides Django's, and that OPTIONS gives defaults of."""
+"""Options of jobs that a task takes besides Django's. OPTIONS sets their defaults."""
 
 
 class TenantQueueBackend(BaseTaskBackend):
@@ -119,7 +119,7 @@ class TenantQueueBackend(BaseTaskBackend):
             found.append(
                 Error(
                     f"TASKS[{self.alias!r}] cannot be used: {error}",
-                    hint=f"OPTIONS may have {', '.join(JOB_OPTIONS)}. See "
+                    hint=f"Known OPTIONS: {', '.join(JOB_OPTIONS)}. See "
                     "docs/howto/django-tasks.md.",
                     id="tenantqueue.E012",
                 )
@@ -149,7 +149,7 @@ class TenantQueueBackend(BaseTaskBackend):
         return replace(options, queue_is_fixed=task.queue_name != declared)
 
     def validate_task(self, task: Task[..., Any]) -> None:
-        """Raise InvalidTask when the task cannot be enqueued here."""
+        """Raise InvalidTask if the task cannot be enqueued."""
         run_after: Any = task.run_after
         if isinstance(run_after, timedelta):
             replace(task, run_after=None)  # it validates all else

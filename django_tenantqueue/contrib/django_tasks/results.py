@@ -1,4 +1,4 @@
-"""Results of the framework, made of jobs."""
+"""Jobs as results of the framework."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ STATUSES = {
     State.CANCELLED: TaskResultStatus.FAILED,
     State.RUNNING: TaskResultStatus.RUNNING,
 }
-"""Of the states; a job in another one is ready."""
+"""A job in any other state is ready."""
 
 
 def not_begun() -> dict[str, Any]:
-    """Return attributes of the result of a job that no worker has begun."""
+    """Return attributes of the result of a job that has not started."""
     return {
         "status": TaskResultStatus.READY,
         "started_at": None,
@@ -71,9 +71,9 @@ def new_result(
 
 
 def result_of(job: Job, task: Task[..., Any]) -> TaskResult[..., Any]:
-    """Return the result of a job, whose queue was read along, and whose function is `task`'s.
+    """Return the result of a job of `task`, whose queue is loaded.
 
-    Raises LookupError when the cache has dropped what it returned.
+    Raises LookupError if the cache has dropped the return value.
     """
     errors = entries_of(job.errors)
     result = TaskResult(
@@ -96,18 +96,18 @@ def result_of(job: Job, task: Task[..., Any]) -> TaskResult[..., Any]:
 
 
 def change(result: TaskResult[..., Any], **values: Any) -> None:
-    """Change attributes of a result, which is frozen for users."""
+    """Change attributes of a frozen result."""
     for name, value in values.items():
         object.__setattr__(result, name, value)
 
 
 def alias_of(source_id: str, task: Task[..., Any]) -> str:
-    """Return the alias of the backend that enqueued a job; the task's own when it is gone."""
+    """Return the alias of the backend that enqueued a job; the task's if it was removed."""
     return source_id if source_id in task_backends.settings else task.backend
 
 
 def worker_ids(attempt: int, last: int | None) -> list[str]:
-    """Return the ids of the workers of each attempt. Only that of the last one is kept."""
+    """Return the worker's id of each attempt. Only the last one is stored."""
     known = [] if last is None or not attempt else [str(last)]
     return ["unknown"] * (attempt - len(known)) + known
 
@@ -131,7 +131,7 @@ def _as_enqueued(job: Job, task: Task[..., Any]) -> Task[..., Any]:
 
 
 def _options_of(job: Job) -> dict[str, Any]:
-    """Return the options that a job stores, by which another one goes where it went."""
+    """Return the stored options of a job."""
     return {
         "tenant": job.tenant,
         "session": session_of(

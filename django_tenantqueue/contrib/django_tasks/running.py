@@ -58,7 +58,7 @@ class DeclaredTask:
 
     @property
     def options(self) -> Options:
-        """The options of its jobs; none when it is declared for another backend."""
+        """The options of its jobs; defaults if it is declared for another backend."""
         of = getattr(self.task.get_backend(), "job_options", None)
         return Options() if of is None else of(self.task)
 
@@ -67,12 +67,12 @@ class DeclaredTask:
         return True
 
     def _backoff_seconds(self, attempt: int, error: BaseException) -> float | None:
-        """Seconds before the next attempt; None: as the settings say."""
+        """Seconds before the next attempt; None: the settings' backoff."""
         return None
 
 
 def registered(task: Task[..., Any]) -> DeclaredTask:
-    """Return the registered task of the function of `task`; register it the first time."""
+    """Return the registered task of the function of `task`, registering it at first."""
     known = registered_tasks().get(task.module_path)
     if isinstance(known, DeclaredTask) and known.task.func is task.func:
         return known
@@ -82,7 +82,7 @@ def registered(task: Task[..., Any]) -> DeclaredTask:
 
 
 def find_declared(path: str) -> DeclaredTask | None:
-    """Return the task at a path, which is imported; None when that is no task of the framework."""
+    """Import and return the task at a path; None if it is not a task of the framework."""
     if path not in registered_tasks():
         try:
             found = import_string(path)
@@ -90,7 +90,7 @@ def find_declared(path: str) -> DeclaredTask | None:
             return None
         if isinstance(found, Task) and found.module_path == path:
             return registered(found)
-    known = registered_tasks().get(path)  # the import has registered what has another name there
+    known = registered_tasks().get(path)  # the import may have registered it
     return known if isinstance(known, DeclaredTask) else None
 
 
@@ -140,17 +140,17 @@ def _current_job() -> RunningJob:
 
 
 def _is_watched(signal: Signal) -> bool:
-    """Whether more than the framework's own log receives a signal."""
+    """Whether a signal has receivers besides the framework's log."""
     return len(signal.receivers) > 1
 
 
 def _needs_row(task: Task[..., Any]) -> bool:
-    """Whether anything but the framework's own log, which takes the id alone, sees the result."""
+    """Whether anything but the framework's log, which only uses the id, sees the result."""
     return task.takes_context or _is_watched(task_started) or _is_watched(task_finished)
 
 
 def _begun(task: Task[..., Any], running: RunningJob) -> TaskResult[..., Any]:
-    """Return the result of a run that begins: of the row, if anything needs it."""
+    """Return the result of a starting run: of the row, if needed."""
     from ...models import Job
 
     now = timezone.now()
@@ -175,12 +175,12 @@ def _begun(task: Task[..., Any], running: RunningJob) -> TaskResult[..., Any]:
 
 
 def _given(result: TaskResult[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return what a function is called with: the context first, if it takes that."""
+    """Return the arguments, with the context first if the task takes it."""
     return (TaskContext(task_result=result), *args) if result.task.takes_context else args
 
 
 def _has_failed(result: TaskResult[..., Any], running: RunningJob, error: BaseException) -> bool:
-    """Whether a run that raised `error` was the last one; the result says so then."""
+    """Whether a run that raised `error` was the last one. Then the result becomes failed."""
     if running.lost or isinstance(error, ClaimLost):
         return False
     is_last = running.attempt >= running.max_attempts or running.cancel_requested
@@ -206,7 +206,7 @@ def _end(result: TaskResult[..., Any], status: TaskResultStatus, value: Any = No
 
 
 def _send(signal: Signal, result: TaskResult[..., Any]) -> None:
-    """Send a signal; Django logs what a receiver raises, and it changes no outcome."""
+    """Send a signal. Django logs errors of receivers; they do not change the outcome."""
     signal.send_robust(type(task_backends[result.backend]), task_result=result)
 
 

@@ -1,4 +1,4 @@
-"""Who asks, and how it is answered: tokens, bodies, and errors in the form of Fireworq."""
+"""Requests and answers: tokens, bodies, and errors in the form of Fireworq."""
 
 from __future__ import annotations
 
@@ -28,33 +28,33 @@ from .settings import FireworqSettings
 P = ParamSpec("P")
 PLAIN = {"content_type": "text/plain; charset=utf-8"}
 LONGEST_CATEGORY = 255
-"""Characters of a category, as in Fireworq. Indexes have it."""
+"""Characters of a category, as in Fireworq."""
 NETWORK = "the network"
-"""Who changes something without a token: see TENANT_WITHOUT_TOKEN."""
+"""Actor of changes without a token: see TENANT_WITHOUT_TOKEN."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, for which tenant. `token`: None where none is needed."""
+    """Tenant and token of a request. `token`: None if none is needed."""
 
     using: str
     tenant: str
     token: ApiToken | None
 
     def check(self, scope: str) -> None:
-        """Raise ApiError unless it may do what the scope says."""
+        """Raise ApiError unless the token has a scope."""
         if self.token is not None and not allowed(self.token, scope, self.tenant):
             raise ApiError(
                 HTTPStatus.FORBIDDEN, f"The token {self.token.name!r} has no scope {scope!r}"
             )
 
     def check_queue(self, name: str) -> None:
-        """Raise ApiError when its token does not allow the queue."""
+        """Raise ApiError unless the token allows a queue."""
         if self.token is not None:
             check_queue(self.token, name)
 
     def find_queue(self, name: str) -> TenantQueue:
-        """Return a queue of the tenant that was not deleted (retired). Raises ApiError."""
+        """Return a queue of the tenant that is not deleted (retired). Raises ApiError."""
         rows = TenantQueue.objects.using(self.using)
         rows = rows.filter(tenant=self.tenant, name=name, retired=False)
         found = rows.first() if is_storable(name) else None
@@ -67,9 +67,9 @@ View = Callable[Concatenate[HttpRequest, Caller, P], HttpResponse]
 
 
 def answers(**scopes: str) -> Callable[[View[P]], Callable[..., HttpResponse]]:
-    """Make a view of a function: `scopes` has the scope that each method needs.
+    """Make a view of a function. `scopes`: the scope that each method needs.
 
-    HEAD is answered as GET. Another method is 405, a request without a valid token 401.
+    HEAD is answered as GET, another method with 405, a request without a valid token with 401.
     """
 
     def wrap(view: View[P]) -> Callable[..., HttpResponse]:
@@ -98,7 +98,7 @@ def answers(**scopes: str) -> Callable[[View[P]], Callable[..., HttpResponse]]:
 
 
 def _refused(error: ApiError) -> HttpResponse:
-    """Return the answer to a request: the status as text, and what is wrong."""
+    """Return the answer for an error: the status as text, and the detail."""
     status = HTTPStatus(error.status)
     content = f"{status.value} {status.phrase}"
     if error.detail:
@@ -107,14 +107,14 @@ def _refused(error: ApiError) -> HttpResponse:
 
 
 def _check_browser(request: HttpRequest) -> None:
-    """Keep out what another site makes a browser send, with its network or stored password.
+    """Reject cross-site requests of browsers, which have a trusted network or a stored password.
 
-    Browsers send Sec-Fetch-Site by HTTPS alone, and Origin always when they POST.
+    Browsers send Sec-Fetch-Site only over HTTPS, and Origin with every POST.
     """
     site, origin = request.headers.get("Sec-Fetch-Site", "none"), request.headers.get("Origin")
     is_other = origin is not None and origin.partition("://")[2] != request.get_host()
     if is_other or site not in ("none", "same-origin"):
-        raise ApiError(HTTPStatus.FORBIDDEN, "Requests of other sites are not answered")
+        raise ApiError(HTTPStatus.FORBIDDEN, "Cross-site requests are rejected")
 
 
 def _caller(request: HttpRequest) -> Caller:
@@ -137,7 +137,7 @@ def _caller(request: HttpRequest) -> Caller:
 
 
 def _credentials(request: HttpRequest) -> tuple[str | None, str | None]:
-    """Return the tenant and the token that a request names: None where it names none."""
+    """Return the tenant and the token of a request, each None if missing."""
     kind, _, value = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return None, value.strip()
@@ -153,7 +153,7 @@ def _credentials(request: HttpRequest) -> tuple[str | None, str | None]:
 
 @csrf_exempt
 def unknown(request: HttpRequest) -> HttpResponse:
-    """Answer for an address that Fireworq does not have."""
+    """Answer 404 for an unknown address."""
     return HttpResponse("404 page not found\n", status=HTTPStatus.NOT_FOUND, **PLAIN)
 
 
@@ -172,20 +172,20 @@ def bad_request(detail: str) -> ApiError:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def read_body(request: HttpRequest, fields: Collection[str]) -> dict[str, Any]:
-    """Return these fields of the JSON object in a body; those without a value are left out.
+    """Return these fields of the JSON object in a body, without missing ones.
 
-    As in Fireworq, upper case in their names does not count, and null is no value.
+    As in Fireworq, names are case-insensitive, and null means missing.
     """
     try:
         content = json.loads(request.body.decode(), parse_constant=_no_constant)
     except (RequestDataTooBig, UnreadablePostError) as error:
         raise bad_request(f"The body cannot be read: {error}") from None
     except (ValueError, RecursionError) as error:
-        raise bad_request(f"The body is no JSON: {error}") from None
+        raise bad_request(f"The body is not JSON: {error}") from None
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -195,7 +195,7 @@ def read_body(request: HttpRequest, fields: Collection[str]) -> dict[str, Any]:
 
 
 def whole(body: Mapping[str, Any], name: str, most: int = 2**63 - 1) -> int:
-    """Return a whole number of a body, 0 when it is not there."""
+    """Return a whole number of a body, 0 if missing."""
     value = body.get(name, 0)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         raise bad_request(f"{name}: it must be a whole number from 0 to {most}")
@@ -213,7 +213,7 @@ def text(body: Mapping[str, Any], name: str) -> str:
 
 
 def check_category(category: str) -> str:
-    """Return a job category that can be the name of a job."""
+    """Return a valid job category. Raises ApiError."""
     if len(category) > LONGEST_CATEGORY or not is_storable(category):
         raise bad_request(
             f"job_category: it must have at most {LONGEST_CATEGORY} characters, and no NUL"

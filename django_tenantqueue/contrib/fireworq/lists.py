@@ -1,4 +1,4 @@
-"""Jobs of one queue as clients of Fireworq see them: page by page, or one by its id."""
+"""Jobs of one queue as clients of Fireworq see them: by page, or by id."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..http import http_job
 from ..http.settings import LONGEST_REQUEST
 
 EVERYTHING = datetime(2000, 1, 1, tzinfo=UTC)
-"""Before the first job and the first figure."""
+"""Before the first job."""
 LISTS: dict[str, tuple[Collection[State], str | None]] = {
     "waiting": ([State.READY], None),
     "deferred": ([State.SCHEDULED], "run_at"),
@@ -45,9 +45,9 @@ Place = tuple[datetime, int]
 
 @dataclass(frozen=True, slots=True)
 class ListedJob:
-    """What clients of Fireworq see of a job. `args` is a JSON text.
+    """A job as clients of Fireworq see it. `args` is JSON text.
 
-    The last three are those of the last error of a job that ended in error.
+    The last three are of the last error of a job that ended in error.
     """
 
     id: int
@@ -69,10 +69,10 @@ class ListedJob:
 def read_page(
     using: str, queue_id: int, what: str, *, up: bool = False, limit: int, cursor: str = ""
 ) -> tuple[list[ListedJob], str]:
-    """Return jobs of a queue behind a cursor, and the cursor of the next ones; "": there are none.
+    """Return jobs of a queue behind a cursor, and the cursor of the next page; "" at the end.
 
-    `what`: one of LISTS. `up`: those with the least time or id first. A cursor that is none is the
-    beginning. A page of large payloads ends before its limit.
+    `what`: one of LISTS. `up`: the lowest time or id first. An invalid cursor is the beginning. A
+    page of large payloads ends before its limit.
     """
     place = read_cursor(cursor) or ((EARLIEST, 0) if up else (LATEST, NEWEST))
     jobs: list[ListedJob] = []
@@ -96,7 +96,7 @@ def _place(job: ListedJob, what: str) -> Place:
 
 
 class _Row(Func):
-    """Columns or values that are compared as a whole: `(a, b) < (1, 2)`."""
+    """A row of columns or values: `(a, b) < (1, 2)`."""
 
     template = "(%(expressions)s)"
     output_field = BooleanField()
@@ -125,7 +125,7 @@ def _jobs_behind(
     # has the order that is then asked for.
     rows = Job.objects.using(using).filter(
         is_behind(_Row(*columns), _Row(*values)),
-        is_at(_Row(*columns[:-1]), _Row(*values[:-1])),  # bounds an index without the id
+        is_at(_Row(*columns[:-1]), _Row(*values[:-1])),  # limits an index without the id
         **conditions,
     )
     rows = rows.order_by(*columns if up else (f"-{name}" for name in columns))
@@ -138,7 +138,7 @@ def _shown(states: Collection[State]) -> tuple[Any, ...]:
 
 
 def find_of_queue(using: str, queue_id: int, job_id: int, *, failed: bool) -> ListedJob | None:
-    """Return a job of a queue: an unfinished one, or one that ended in error; None: no such job."""
+    """Return a job of a queue that is unfinished, or ended in error if `failed`; else None."""
     rows = Job.objects.using(using).filter(pk=job_id, queue_id=queue_id, final=failed)
     if failed:
         rows = rows.filter(state=State.ERROR)
@@ -153,7 +153,7 @@ def make_cursor(at: datetime, job_id: int) -> str:
 
 
 def read_cursor(text: str) -> Place | None:
-    """Return the time and the id that a cursor holds; None: it is no cursor."""
+    """Return the time and the id of a cursor; None if it is not valid."""
     try:
         micros, _, job_id = base64.b64decode(text[:100], validate=True).decode().partition(",")
         at, number = EVERYTHING + timedelta(microseconds=int(micros)), int(job_id)
@@ -193,7 +193,7 @@ def describe_failure(job: ListedJob) -> dict[str, Any]:
 
 
 def _call_of(job: ListedJob) -> Mapping[str, Any]:
-    """Return the arguments of an HTTP job by name; nothing of another one, or when removed."""
+    """Return the arguments of an HTTP job by name; {} for another job, or if removed."""
     is_ours = job.source_method == http_job.name
     stored = json.loads(job.args, object_hook=read_float) if is_ours else None
     if not isinstance(stored, dict):
@@ -204,7 +204,7 @@ def _call_of(job: ListedJob) -> Mapping[str, Any]:
 
 
 def _seconds_of(stored: Any) -> float:
-    """Return an argument that is stored as seconds or as a timedelta, in seconds; 0: neither."""
+    """Return an argument that is stored as seconds or a timedelta, in seconds; else 0."""
     if isinstance(stored, dict):
         length = parse_duration(str(stored.get("value")))
         return 0 if length is None else length.total_seconds()
@@ -212,7 +212,7 @@ def _seconds_of(stored: Any) -> float:
 
 
 def _named(job: ListedJob, call: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what unfinished and failed jobs have in common. An empty payload is left out."""
+    """Return the members that all jobs have. An empty payload is left out."""
     payload = masked(call.get("payload"))
     rest = {} if payload in (None, "") else {"payload": payload}
     return {"id": job.id, "category": job.task, "url": str(call.get("url") or ""), **rest}

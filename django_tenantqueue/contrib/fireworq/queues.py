@@ -33,7 +33,7 @@ from .models import FireworqQueue
 
 FIELDS = ("polling_interval", "max_workers", "max_dispatches_per_second", "max_burst_size")
 NO_LIMIT = 1_000_000
-"""What is said of a queue without a limit: the most slots that a queue can have."""
+"""`max_workers` of a queue without a limit: the maximum of slots."""
 THROTTLED_INTERVAL, USUAL_INTERVAL = 100, 200
 """Milliseconds that Fireworq says of a queue whose definition names no polling interval."""
 
@@ -134,7 +134,7 @@ def node(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
 
 @answers(GET="read")
 def stats(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
-    """Answer with the numbers of a queue."""
+    """Answer with the statistics of a queue."""
     found = caller.find_queue(name)
     return as_json(read_stats(caller.using, [found])[found.name])
 
@@ -149,10 +149,10 @@ def put_queue(
     polling_interval: int | None,
     using: str,
 ) -> TenantQueue:
-    """Make a queue, or override the definition of an existing one; return it.
+    """Create a queue, or redefine an existing one; return it.
 
-    One that was deleted takes and starts jobs again, those that wait there first. Raises Django's
-    ValidationError for a bad value.
+    A deleted queue accepts and starts jobs again, the waiting ones first. Raises Django's
+    ValidationError for a wrong value.
     """
     columns = {"num_slots": num_slots, "max_per_second": max_per_second, "burst": burst}
     row = TenantQueue(tenant=tenant, name=name, **columns)
@@ -205,12 +205,12 @@ def _definition(queue: TenantQueue, interval: int | None) -> dict[str, Any]:
 
 
 def slots_of(queue: TenantQueue) -> int:
-    """Return what `max_workers` of a queue is."""
+    """Return the `max_workers` of a queue."""
     return NO_LIMIT if queue.num_slots is None else queue.num_slots
 
 
 def read_stats(using: str, queues: Sequence[TenantQueue]) -> dict[str, dict[str, int]]:
-    """Return the numbers of queues by their names."""
+    """Return the statistics of queues by name."""
     ids = [queue.pk for queue in queues]
     now = datetime.now(UTC)
     since = now.replace(second=0, microsecond=0) - timedelta(minutes=1)
@@ -250,13 +250,13 @@ def _totals(counts: Counts, pushed: FireworqQueue | None) -> dict[str, int]:
 
 
 def _pushes_since(minute: datetime, pushed: FireworqQueue | None) -> int:
-    """Return the pushes from a minute on, which is the last whole one."""
+    """Return the pushes since the last whole minute."""
     if pushed is None or pushed.minute is None or pushed.minute < minute:
         return 0
     return pushed.pushes_in_minute + (pushed.pushes_before if pushed.minute > minute else 0)
 
 
 def find_node(using: str, queue: TenantQueue) -> Worker | None:
-    """Return a worker process that takes jobs of a queue; None: there is none."""
+    """Return a worker process that takes jobs of a queue, or None."""
     workers = going_on(using).order_by("pk")
     return next((worker for worker in workers if Takers.of([worker]).serve(queue)), None)

@@ -1,4 +1,4 @@
-"""Routings: which queue takes the jobs of a category."""
+"""Routings: the queue of jobs of a category."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def routing_list(request: HttpRequest, caller: Caller) -> HttpResponse:
 
 @answers(GET="read", PUT="tune", DELETE="tune")
 def routing(request: HttpRequest, caller: Caller, category: str) -> HttpResponse:
-    """Answer with a routing; put or delete it before."""
+    """Get, put or delete a routing, and answer with it."""
     if request.method == "PUT":
         return _put(request, caller, category)
     rows = Routing.objects.using(caller.using).filter(tenant=caller.tenant, pattern=category)

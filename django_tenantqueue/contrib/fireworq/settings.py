@@ -16,14 +16,13 @@ class FireworqSettings:
     group: ClassVar[str] = "FIREWORQ"
 
     tenant_without_token: str | None = None
-    """Tenant for which the Fireworq API answers requests without a token. Every program
-    that reaches it may then do everything there, so use it in a trusted network only. None: a
-    token is required.
+    """Tenant of requests to the Fireworq API without a token. Anyone who can reach the API can then
+    use all of it for this tenant, so set this only on a trusted network. None: a token is required.
 
     The API can make this site send requests, so it requires a token by default."""
 
     def check(self) -> None:
-        """Raise InvalidOption for what cannot be a tenant."""
+        """Raise InvalidOption if the tenant is not valid."""
         tenant = self.tenant_without_token
         if tenant is not None and (len(tenant) > 200 or not is_storable(tenant)):
             raise InvalidOption(

@@ -1,4 +1,4 @@
-"""Which hosts and addresses HTTP jobs and webhooks of alerts may call."""
+"""Hosts and addresses that HTTP jobs and webhooks of alerts may call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Networks = tuple[IPv4Network | IPv6Network, ...]
 
 NAT64 = IPv6Network("64:ff9b::/96")
 SPECIAL = (IPv4Network("192.0.0.0/24"), IPv6Network("64:ff9b:1::/48"))
-"""Networks for special purposes (IANA) that older releases of Python take for public."""
+"""Special-purpose networks (IANA) that older releases of Python treat as public."""
 AZURE_METADATA = IPv4Address("168.63.129.16")
 """The one metadata service at a public address."""
 _NUMBER = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)", re.IGNORECASE)
@@ -33,21 +33,21 @@ class Hosts:
     networks: Networks
 
     def check(self, host: str) -> None:
-        """Raise HttpAddressRefused unless requests may name this host in their URL."""
+        """Raise HttpAddressRefused unless URLs may have this host."""
         address = read_address(host)
         if address is not None:
             check_address(self.networks, address, host)
             allowed = self.names_host(host) or is_listed(self.networks, address)
         elif ":" in host or _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]):
             raise HttpAddressRefused(
-                f"{host!r} is no host name and no address in its usual form, such as 192.0.2.1"
+                f"{host!r} is neither a host name nor an address in its usual form, like 192.0.2.1"
             )
         else:
             allowed = self.names_host(host)
         if not allowed:
             raise HttpAddressRefused(
-                f"the host {host!r} may not be called: the tenant's allowed hosts do not name it "
-                "(ALLOWED_HOSTS and TENANT_HOSTS in TENANTQUEUE['HTTP'])"
+                f"the host {host!r} is not among the tenant's allowed hosts (ALLOWED_HOSTS and "
+                "TENANT_HOSTS in TENANTQUEUE['HTTP'])"
             )
 
     def names_host(self, host: str) -> bool:
@@ -71,7 +71,7 @@ def read_hosts(entries: tuple[str, ...]) -> Hosts:
 
 
 def hosts_of(tenant: str) -> Hosts:
-    """Return the hosts that requests of a tenant may call, as the settings say now."""
+    """Return the hosts that requests of a tenant may call."""
     settings, said = settings_of(HttpSettings), None
     if settings.tenant_hosts is not None:
         said = import_string(settings.tenant_hosts)(tenant)
@@ -80,7 +80,7 @@ def hosts_of(tenant: str) -> Hosts:
 
 @lru_cache(maxsize=10_000)
 def read_address(text: str) -> Address | None:
-    """Return the address that a text is, an IPv4 one for those that stand for it in IPv6."""
+    """Return a text as an address, else None. An IPv4 address in IPv6 form becomes IPv4."""
     try:
         address = ip_address(text.strip("[]"))
     except ValueError:
@@ -104,7 +104,7 @@ def check_address(networks: Networks, address: Address | None, host: str) -> Non
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is reached through the internet alone."""
+    """Whether an address is public."""
     special = (
         address.is_multicast
         or address.is_reserved

@@ -1,4 +1,4 @@
-"""What an answer means for its job."""
+"""The outcome of a job by its answer."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from .settings import HttpSettings
 SHOWN = MESSAGE // 4
 """Characters of a body in the message of an error."""
 SPARE_LEVELS = 200
-"""Levels that Python must be able to read below the deepest of a body that is kept as JSON."""
+"""Nesting levels that a body kept as JSON must leave to Python's parser."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer of an endpoint. `body` is cut off after MAX_BODY_BYTES."""
+    """An answer of an endpoint. `body` is truncated to MAX_BODY_BYTES."""
 
     status: int
     headers: Mapping[str, str]
@@ -37,16 +37,16 @@ class Answer:
 
     @property
     def is_of_a_healthy_endpoint(self) -> bool:
-        """Whether the endpoint works, whatever it says of this job."""
+        """Whether the endpoint works, even if it rejected this job."""
         return self.status < 500 and self.status != HTTPStatus.TOO_MANY_REQUESTS
 
     def result(self) -> dict[str, Any]:
-        """Return what is kept as the job's result."""
+        """Return the result of the job."""
         kept: dict[str, Any] = {"status": self.status, "body": self._content()}
         return {**kept, "body_is_cut": True} if self.is_cut else kept
 
     def _content(self) -> Any:
-        """Return the body: as JSON, which can be masked and queried, if it is that."""
+        """Return the body, as JSON if possible, which can be masked and queried."""
         text = self.body.decode(errors="replace")
         if not text:
             return None
@@ -60,7 +60,7 @@ class Answer:
         return content
 
     def kept(self, said: str = "") -> dict[str, Any]:
-        """Return what is kept with the error of a job. `said`: the message of the body."""
+        """Return what is stored with the error of a job. `said`: the message of the body."""
         return {"status": self.status, "message": clean_text(said, SHOWN)}
 
     def excerpt(self) -> str:
@@ -70,7 +70,7 @@ class Answer:
 
 
 def judge(rule: str, answer: Answer, where: str) -> dict[str, Any]:
-    """Return the result of a job that has succeeded. `where`: the URL, for messages.
+    """Return the result of a successful job. `where`: the URL, for messages.
 
     Raises HttpJobFailed if another attempt may help, HttpJobRejected if not.
     """
@@ -99,9 +99,9 @@ def _named(status: int) -> str:
 
 
 def retry_after(answer: Answer) -> float | None:
-    """Return the seconds that a busy endpoint asks for, at most BACKOFF_MAX; None: it does not.
+    """Return the seconds of a `Retry-After` header with 429 or 503, at most BACKOFF_MAX, else None.
 
-    A time that has passed, by the clock of this machine, asks for nothing.
+    A time in the past, by this machine's clock, is ignored.
     """
     text = answer.headers.get("Retry-After", "")
     if answer.status not in (429, 503) or not text:

@@ -1,6 +1,6 @@
-"""The circuit breaker: an endpoint that fails again and again is tried by one job at a time.
+"""The circuit breaker: an endpoint that keeps failing is tried by one job at a time.
 
-Each process has its own. The jobs that do not try are postponed, which counts no attempt.
+Each process has its own. Other jobs are postponed, without counting an attempt.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...exceptions import Postpone
 from .settings import HttpSettings
 
 TRY_SECONDS = 5
-"""Time from a failed try to the next, in seconds."""
+"""Seconds from a failed try to the next."""
 POSTPONED_SECONDS = (2 * TRY_SECONDS, 4 * TRY_SECONDS)
 """Whole seconds, so that the worker postpones many jobs with one statement."""
 
@@ -34,7 +34,7 @@ class _Trouble:
 
 @dataclass(slots=True)
 class Attempt:
-    """One request. `is_healthy`: what it says of the endpoint; None: nothing."""
+    """One request. `is_healthy`: state of the endpoint; None: unknown."""
 
     is_healthy: bool | None = None
 
@@ -47,7 +47,7 @@ class Breaker:
 
     @contextmanager
     def attempt(self, endpoint: Endpoint) -> Iterator[Attempt]:
-        """Surround one request. Raises Postpone when it is another job's turn to try."""
+        """Wrap one request. Raises Postpone while another job tries the endpoint."""
         tried = self._admit(endpoint)
         attempt = Attempt()
         try:
@@ -68,7 +68,7 @@ class Breaker:
         if trouble.is_tried or time.monotonic() < trouble.next_at:
             raise Postpone(
                 f"{endpoint[1]} has failed {trouble.failures} times in a row, so this worker tries "
-                "it with one job at a time. This run counts as no attempt.",
+                "it with one job at a time. This run does not count as an attempt.",
                 after=random.randint(*POSTPONED_SECONDS),
             )
         trouble.is_tried = True

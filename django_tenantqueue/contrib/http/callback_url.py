@@ -1,4 +1,4 @@
-"""The job that posts the end of another one to its `callback_url`."""
+"""The job that posts the end of another job to its `callback_url`."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ async def _post(url: str) -> dict[str, Any]:
     """POST the end of the job that this one follows to `url`."""
     previous = await current_job().aprevious()
     if previous is None:
-        raise Permanent("the job whose end was to be posted does not exist any more")
+        raise Permanent("the job whose end is to be posted was deleted")
     if not previous.final:
-        return {"status": None, "body": "not sent: the job runs again, and its next end is posted"}
+        return {"status": None, "body": "not sent: the job was retried, and its next end is posted"}
     status = await sync_to_async(describe_job)(previous)
     ended_at = previous.finished_at or timezone.now()
     return await post(url, {"type": f"job.{previous.state}", "timestamp": ended_at, "data": status})

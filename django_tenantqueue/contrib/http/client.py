@@ -1,4 +1,4 @@
-"""What one event loop keeps for its requests: connections, the breaker, what tenants may do."""
+"""Sends requests: connections, circuit breaker and tenant settings of one event loop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .request import shown
 from .settings import HttpSettings
 
 KEPT_SECONDS = REMEMBERED_SECONDS * 60
-"""How long what SECRETS and TENANT_HOSTS say of a tenant is kept."""
+"""How long the values of SECRETS and TENANT_HOSTS for a tenant are cached."""
 HEADERS = {
     "Accept-Encoding": "identity",
     "Content-Type": "application/json",
@@ -36,7 +36,7 @@ HEADERS = {
 
 
 class CheckedResolver(ThreadedResolver):
-    """Resolves names. The connection is made to the addresses that were checked here, no others."""
+    """Resolves names. Connections are made only to the addresses that were checked here."""
 
     def __init__(self, networks: Networks) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class CheckedResolver(ThreadedResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[Any]:
-        """Return all addresses. Raises HttpAddressRefused when one of them may not be called."""
+        """Return all addresses. Raises HttpAddressRefused if one of them is not allowed."""
         found = await super().resolve(host, port, family)
         for entry in found:
             check_address(self._networks, read_address(entry["host"]), host)
@@ -53,7 +53,7 @@ class CheckedResolver(ThreadedResolver):
 
 
 class Client:
-    """Sends requests. There is one for each event loop."""
+    """One for each event loop."""
 
     def __init__(self) -> None:
         self.breaker = Breaker()
@@ -61,7 +61,7 @@ class Client:
         self._said: dict[tuple[str, str], tuple[float, asyncio.Future[Any]]] = {}
 
     def session(self, networks: Networks) -> aiohttp.ClientSession:
-        """Return the connections of jobs that may call these networks besides public addresses."""
+        """Return the connections of jobs that may also call these networks."""
         found = self._sessions.get(networks)
         if found is None:
             connector = aiohttp.TCPConnector(
@@ -81,9 +81,9 @@ class Client:
             await session.close()
 
     async def ask(self, path: str | None, tenant: str) -> Sequence[str] | None:
-        """Return what the callable of a setting says of a tenant, at most a minute old.
+        """Return the value of a setting's callable for a tenant, at most a minute old.
 
-        None: there is no callable, or it says None.
+        None: there is no callable, or it returns None.
         """
         if path is None:
             return None
@@ -106,7 +106,7 @@ class Client:
     ) -> Answer:
         """POST a body; follow at most MAX_REDIRECTS redirects, each of them checked.
 
-        Raises HttpJobFailed when no whole answer comes, HttpAddressRefused.
+        Raises HttpJobFailed without a complete answer, HttpAddressRefused, HttpJobRejected.
         """
         settings = settings_of(HttpSettings)
         timeout = aiohttp.ClientTimeout(total=seconds, connect=settings.connect_timeout)
@@ -164,14 +164,14 @@ async def _read(response: aiohttp.ClientResponse) -> Answer:
 
 
 def _explained(error: Exception) -> str:
-    """Return what went wrong, without the URL, which messages of the library show whole."""
+    """Return what went wrong, without the URL, which the library's messages show."""
     if isinstance(error, aiohttp.ClientConnectorDNSError | UnicodeError):  # of a name like "a..b"
         return "the name of its host cannot be resolved"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         cause = error.certificate_error
-        return f"its certificate is not accepted: {getattr(cause, 'verify_message', cause)}"
+        return f"its certificate is not valid: {getattr(cause, 'verify_message', cause)}"
     if isinstance(error, ssl.SSLError):
-        return f"no connection by TLS: {getattr(error, 'os_error', error)}"
+        return f"the TLS handshake failed: {getattr(error, 'os_error', error)}"
     if isinstance(error, aiohttp.ClientConnectorError):
         return f"no connection: {error.strerror or error.os_error}"
     if isinstance(error, aiohttp.ClientResponseError):
@@ -192,7 +192,7 @@ def _joined(base: URL, location: str) -> URL:
     if not is_one:
         whose = f"the redirect of {shown(str(base))}" if base.raw_host else "the url"
         raise HttpJobRejected(
-            f"{whose} is none that can be called: it needs https:// or http:// and a valid host"
+            f"{whose} is not valid: it needs https:// or http:// and a valid host"
         )
     return target
 

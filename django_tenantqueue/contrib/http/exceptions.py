@@ -1,5 +1,5 @@
-"""How HTTP jobs fail. `answer` is kept with the error: its `status` and the `message` of its body,
-"" for none. None: no answer came."""
+"""Errors of HTTP jobs. `answer` is stored with the error: its `status` and the `message` of its
+body, "" for none. None: there was no answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...exceptions import Permanent, Retry
 
 
 class HttpJobFailed(Retry):
-    """The endpoint of an HTTP job gave no answer, or one that says "later": the job is retried."""
+    """The endpoint of an HTTP job did not answer, or answered with a temporary error. Retried."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class HttpJobFailed(Retry):
 
 
 class HttpJobRejected(Permanent):
-    """The endpoint of an HTTP job answered that another attempt would not help."""
+    """The endpoint of an HTTP job rejected it for good. The job is not retried."""
 
     def __init__(self, message: str = "", *, answer: dict[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -32,4 +32,4 @@ class HttpJobRejected(Permanent):
 
 
 class HttpAddressRefused(Permanent):
-    """An HTTP job may not call its host, or an address of its host."""
+    """The host of an HTTP job, or an address of the host, is not allowed."""

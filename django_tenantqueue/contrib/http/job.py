@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 
 class HTTPTask(Task[P, R]):
-    """A task whose arguments are a request: they are checked where it is enqueued."""
+    """A task whose arguments are a request. They are checked when it is enqueued."""
 
     def _check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Raise TypeError, or InvalidArgument for a request that cannot be sent."""
@@ -48,11 +48,11 @@ async def post(
     """POST `payload` as JSON to `url`. Return the status and the body of the answer.
 
     `rule`: "status" (2xx is success) or "fireworq" (the body's `status` decides; a str is posted
-    as it is, and None as an empty body). `headers` are sent, too. `request_timeout`: seconds or a
-    timedelta for the whole request; default: TIMEOUT. The option `timeout` of the job limits its
-    run, with what comes before and after the request. `retry_delay`: seconds or a timedelta from a
-    failed request to the next one, unless the answer names others; default: the backoff of the
-    settings.
+    as it is, and None as an empty body). `headers`: further headers. `request_timeout`: seconds or
+    a timedelta for the whole request; default: TIMEOUT. The option `timeout` of the job limits its
+    whole run. `retry_delay`: seconds or a timedelta from a failed request to the next, unless the
+    answer has `Retry-After`; default: the backoff of the settings. Raises HttpJobFailed,
+    HttpJobRejected, HttpAddressRefused, and Permanent for a request that cannot be sent.
     """
     running, settings = current_job(), settings_of(HttpSettings)
     # the value of a placeholder may be an int
@@ -101,8 +101,8 @@ def _key(secret: object) -> bytes:
         key = b""
     if not key:
         raise InvalidOption(  # without the secret: the message is kept with the job
-            "TENANTQUEUE['HTTP']['SECRETS'] gave something that is no secret: it must be base64 "
-            "after 'whsec_'"
+            "TENANTQUEUE['HTTP']['SECRETS'] returned an invalid secret: it must be 'whsec_' and "
+            "base64"
         )
     return key
 
@@ -112,7 +112,7 @@ async def _client() -> Client:
         from .client import get_client
     except ImportError as error:
         raise Unsupported(
-            f"HTTP jobs need a package that is missing here ({error.name}): "
+            f"HTTP jobs need a package that is not installed ({error.name}): "
             "pip install 'django-tenantqueue[http]'"
         ) from None
     return await get_client()

@@ -1,4 +1,4 @@
-"""What a request of an HTTP job may be: checked at the enqueue, and again in the worker."""
+"""Checks the request of an HTTP job, when it is enqueued and again in the worker."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ...settings import TEN_YEARS
 from .settings import LONGEST_REQUEST
 
 RULES = ("status", "fireworq")
-"""What tells whether a job has succeeded: the HTTP status, or `status` in the body (JSON)."""
+"""A job succeeds by the HTTP status, or by `status` in the JSON body."""
 OWN_HEADERS = (
     *("connection", "content-length", "expect", "host", "keep-alive", "te", "trailer"),
     *("transfer-encoding", "upgrade"),
 )
-"""Headers of the request itself and its connection, besides all of Standard Webhooks (`webhook-…`).
+"""Headers that jobs may not set, besides `webhook-…`.
 
 A client that sends `Expect` waits for an answer that many servers never send."""
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -30,7 +30,7 @@ _FORBIDDEN = re.compile(r"[\x00-\x20\x7f\\]")
 
 
 def check_call(url: object, payload: object = None, **rest: object) -> None:
-    """Raise InvalidArgument for a call whose placeholders have no values yet."""
+    """Raise InvalidArgument for a wrong call. Its placeholders have no values yet."""
     check_request(url, **rest)
     encode_payload(payload, encoder=_Checking)
 
@@ -40,7 +40,7 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 
 def in_seconds(value: Any) -> Any:
-    """Return a timedelta in seconds, and all else as it is."""
+    """Return a timedelta in seconds, and any other value unchanged."""
     return value.total_seconds() if isinstance(value, timedelta) else value
 
 
@@ -52,7 +52,7 @@ def check_request(
     request_timeout: object = None,
     retry_delay: object = None,
 ) -> None:
-    """Raise InvalidArgument, which names what cannot be sent. Messages show no credentials."""
+    """Raise InvalidArgument for a wrong request. Messages show no credentials."""
     check_url(url)
     if rule not in RULES:
         raise InvalidArgument(f"rule={rule!r}: it must be {' or '.join(map(repr, RULES))}")
@@ -105,7 +105,7 @@ def _check_header(name: object, value: object) -> None:
 
 
 class _Checking(DjangoJSONEncoder):
-    """Takes placeholders, whose values are known only when the job runs."""
+    """Accepts placeholders, which get their values when the job runs."""
 
     def default(self, o: Any) -> Any:
         return None if isinstance(o, Placeholder) else super().default(o)
@@ -117,9 +117,9 @@ def encode_payload(
     *,
     encoder: type[DjangoJSONEncoder] = DjangoJSONEncoder,
 ) -> bytes:
-    """Return the body of a request. Raises InvalidArgument for what JSON cannot carry.
+    """Return the body of a request. Raises InvalidArgument for values that JSON cannot carry.
 
-    By the rule "fireworq" a str is the body itself, and None is an empty one.
+    With the rule "fireworq", a str is the body itself, and None is an empty body.
     """
     try:
         if rule == "fireworq" and (payload is None or isinstance(payload, str)):

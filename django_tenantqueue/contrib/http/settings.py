@@ -21,50 +21,51 @@ class HttpSettings:
     group: ClassVar[str] = "HTTP"
 
     allowed_hosts: tuple[str, ...] | None = None
-    """Hosts that HTTP jobs and webhooks of alerts may call. `*` stands for any text. An address
-    that is not public (loopback, private, link-local, metadata) is refused unless an entry names
-    it, or a network that has it, such as "10.1.0.0/16". None: every public host, like `["*"]`.
+    """Hosts that HTTP jobs and webhooks of alerts may call. `*` stands for any text. Addresses
+    that are not public (loopback, private, link-local, metadata) are rejected, unless an entry is
+    the address or its network, such as "10.1.0.0/16". None: every public host, like `["*"]`.
 
-    Webhooks go to hosts that customers choose. The network of the workers stays closed to them."""
+    Customers choose the hosts of webhooks. This protects the network of the workers."""
     tenant_hosts: str | None = setting(None, takes=1)
-    """Dotted path of a callable: tenant → the list in place of `ALLOWED_HOSTS`. None: no other.
-    Workers keep an answer for 60 seconds.
+    """Dotted path of a callable: tenant → list of hosts that replaces `ALLOWED_HOSTS`; None from
+    the callable keeps it. Workers cache the value for 60 seconds.
 
     One list serves most projects."""
     secrets: str | None = setting(None, takes=1)
     """Dotted path of a callable: tenant → list of secrets that sign its HTTP jobs, in the form
-    "whsec_…" of Standard Webhooks. All of them sign. Workers keep an answer for 60 seconds. None:
+    "whsec_…" of Standard Webhooks. All of them sign. Workers cache the value for 60 seconds. None:
     requests are not signed.
 
-    Only the project can share a secret with those who receive the requests."""
+    Only the project can share a secret with the recipients of its requests."""
     timeout: float = setting(30.0, above=0, most=LONGEST_REQUEST)
-    """Time that a request of an HTTP job takes at most, unless the job has a timeout of its own.
+    """Timeout of a request of an HTTP job, unless the job has its own.
 
-    Servers and proxies give up after a similar time."""
+    Many servers and proxies time out after a similar time."""
     connect_timeout: float = setting(10.0, above=0, most=3600)
-    """Time until a connection must be made, with the look-up of its name and with TLS.
+    """Timeout of a new connection, including the name look-up and the TLS handshake.
 
-    A connection that takes longer is lost."""
+    A connection that takes longer counts as failed."""
     max_redirects: int = setting(0, least=0, most=20)
-    """Redirects (307 and 308) that a request follows at most. Each is checked like the first URL.
+    """Maximum of redirects (307 and 308) that a request follows. Each is checked like the first
+    URL.
 
     A redirected POST is usually a wrong URL, which the error should show."""
     permanent_statuses: tuple[int, ...] = (410,)
-    """HTTP statuses after which a job is not retried, by the rule "status".
+    """HTTP statuses after which a job with the rule "status" is not retried.
 
-    With 410 (Gone) an endpoint says that it will not come back. All others may be passing."""
+    410 (Gone) says that the endpoint will not come back. Other errors may be temporary."""
     max_body_bytes: int = setting(65_536, above=0, most=10_000_000)
-    """Bytes of an answer's body that are read and kept.
+    """Maximum of bytes of an answer's body that are read and stored.
 
-    That is an answer of some length, or a page that explains an error."""
+    Enough for a long answer, or for a page that explains an error."""
     breaker_failures: int | None = setting(10, above=0)
     """Failures in a row after which a worker process tries an endpoint with one job at a time.
     None: never.
 
-    Several jobs have failed by then, not the attempts of a single one."""
+    By then several jobs have failed, not only the attempts of one."""
 
     def check(self) -> None:
-        """Raise InvalidOption for what is no host and no network."""
+        """Raise InvalidOption for an entry that is neither a host nor a network."""
         for entry in self.hosts:
             check_host_entry("TENANTQUEUE['HTTP']['ALLOWED_HOSTS']", entry)
 

@@ -1,4 +1,4 @@
-"""Turns what a scrape reads into metrics of prometheus_client."""
+"""Metrics as families of prometheus_client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 OTHER = "other"
-"""The label of all tasks that have no counters of their own."""
+"""Label of the tasks without counters of their own."""
 UPPER_BOUNDS = (*map(str, BOUNDS), "+Inf")
 Sample = tuple[tuple[str, ...], float]
 """Labels and value."""
@@ -46,7 +46,7 @@ def registry(using: str) -> CollectorRegistry:
 
 
 class Collector:
-    """Reads the database at scrape time, and keeps nothing."""
+    """Reads the database at each scrape."""
 
     def __init__(self, using: str) -> None:
         self._using = using
@@ -141,7 +141,7 @@ def counters(totals: Sequence[Total]) -> dict[str, Iterable[Sample]]:
 
 
 def buckets(counts: Sequence[int]) -> list[tuple[str, float]]:
-    """Return the cumulated counts by upper bound, as a histogram of Prometheus has them."""
+    """Return cumulative counts by upper bound."""
     missing = [0] * (len(UPPER_BOUNDS) - len(counts))
     return list(zip(UPPER_BOUNDS, map(float, accumulate([*counts, *missing])), strict=False))
 

@@ -12,11 +12,11 @@ check_installed(__name__)
 
 
 class FigureTotal(models.Model):
-    """What has happened to the jobs of one task since it got this row, up to a minute.
+    """Counts of the jobs of one task, from when it got this row up to the minute `at`.
 
-    The row "" is all tasks, without those whose rows were dropped again. Its `at` is the minute up
-    to which the minute figures are in these rows. Numbers may be negative: with the later minutes
-    added, a new task's counter begins at 0. See `contrib/prometheus/sql/add_to_totals.sql`.
+    The row "" is all tasks, without those whose rows were dropped. Its `at` is the minute up to
+    which the minute figures are included. Numbers may be negative: together with the later minutes,
+    a new task's counter begins at 0. See `contrib/prometheus/sql/add_to_totals.sql`.
     """
 
     task = models.TextField(_("task"), primary_key=True)
@@ -34,5 +34,5 @@ class FigureTotal(models.Model):
 
     class Meta:
         db_table = "tenantqueue_figuretotal"
-        verbose_name = _("total of figures")
-        verbose_name_plural = _("totals of figures")
+        verbose_name = _("task total")
+        verbose_name_plural = _("task totals")

@@ -1,4 +1,4 @@
-"""What one scrape of the metrics reads. No statement walks the history or the whole backlog."""
+"""Reads the metrics. No statement walks the history or the whole backlog."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from .totals import Total, read_totals
 class Metrics:
     """The fleet at one moment, and the totals since counting began.
 
-    Jobs are counted up to TOTAL_COUNTED_TO of each kind. `totals` are empty when figures are off,
-    and before the first round of the maintenance. `slots`: those of all queues that are not paused
-    and have a limit. `held_wait_seconds`: by gate. `blocked`: all such queues, by reason. `queues`:
-    those whose first jobs wait longest.
+    Jobs are counted up to TOTAL_COUNTED_TO of each kind. `totals` is empty when figures are off,
+    and before the first maintenance. `slots`: of all queues that are not paused and have a limit.
+    `held_wait_seconds`: by gate. `blocked`: queues, by reason. `queues`: those with the longest
+    waits.
     """
 
     counts: JobCounts
@@ -46,24 +46,23 @@ class Metrics:
 
     @property
     def oldest_wait_seconds(self) -> float:
-        """How long the ready job has waited that waits longest; 0 without any."""
+        """Longest wait of a ready job; 0 without any."""
         return max((queue.wait_seconds or 0.0 for queue in self.queues), default=0.0)
 
     @property
     def wanted_threads(self) -> int:
-        """Threads (or coroutine slots) that would have a job now. Capped jobs do not count."""
+        """Threads (or coroutine slots) needed for running and startable jobs."""
         return self.need.running + self.need.startable
 
     @property
     def wanted_workers(self) -> int:
-        """Worker processes of the size of those that go on which would have jobs now."""
-        going_on = self.workers[WorkerState.WORKING] + self.workers[WorkerState.IDLE]
-        each = self.need.threads / going_on if going_on else THREADS
+        """Worker processes needed for these, of the mean size of the active ones."""
+        active = self.workers[WorkerState.WORKING] + self.workers[WorkerState.IDLE]
+        each = self.need.threads / active if active else THREADS
         return ceil(self.wanted_threads / each)
 
 
 def read_metrics(using: str) -> Metrics:
-    """Read all that a scrape shows."""
     with read_in_order(using):
         busy = walk_busy(using, listed=LISTED, blocked=TOTAL_COUNTED_TO)
         found = loads(using, [queue.id for queue in busy.queues[:LISTED]])

@@ -30,15 +30,14 @@ logger = logging.getLogger("django_tenantqueue")
 TEXT = "text/plain; charset=utf-8"
 PATHS = ("/", "/metrics", "/metrics/")
 WAIT_SECONDS = 10.0
-"""Longest wait of a scrape for another one, or for the server. Prometheus waits as long."""
+"""Longest wait of a scrape for another one, or for the server: the timeout of Prometheus."""
 WAY_IN = f"set TENANTQUEUE['METRICS']['ACCESS'] to a token, or to {OPEN!r}"
 
 
 def refused(authorization: str) -> tuple[HTTPStatus, str, dict[str, str]] | None:
-    """Return the status, text and headers for a scrape that ACCESS refuses; None: it may go on.
+    """Return the status, text and headers for a scrape that ACCESS rejects; None: it is allowed.
 
-    404 where the metrics are off, 401 without a token, 403 with a wrong one. Takes equally long for
-    all wrong tokens.
+    404 if metrics are off, 401 without a token, 403 with a wrong one. Compares in constant time.
     """
     wanted = settings_of(PrometheusSettings).access
     if wanted is None:
@@ -54,7 +53,7 @@ def refused(authorization: str) -> tuple[HTTPStatus, str, dict[str, str]] | None
 
 
 def render(found: CollectorRegistry, accept: str) -> tuple[bytes, str]:
-    """Return what a scraper that accepts these types gets, and its type."""
+    """Return the body for a scraper that accepts these types, and its content type."""
     from prometheus_client.exposition import choose_encoder
 
     encode, content_type = choose_encoder(accept)
@@ -73,19 +72,19 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 class QuietHandler(WSGIRequestHandler):
-    """Logs no requests, and waits for one as long as a scrape does."""
+    """Logs no requests."""
 
     timeout = WAIT_SECONDS
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Log nothing."""
+        pass
 
 
 class MetricsPort:
-    """Answers scrapes of a worker in threads of its own; forked children close it.
+    """Answers scrapes of a worker in its own threads; forked children close it.
 
-    One scrape at a time has a connection to the database, which is closed after it. Raises OSError
-    when the port is in use.
+    One scrape at a time has a database connection, which is closed afterwards. Raises OSError if
+    the port is in use.
     """
 
     def __init__(self, using: str, port: int) -> None:
@@ -104,7 +103,7 @@ class MetricsPort:
         return int(self._server.server_port)
 
     def start(self) -> None:
-        """Begin to answer. Signals are left to the calling thread."""
+        """Start to answer. Signals are left to the calling thread."""
         thread = threading.Thread(
             target=self._server.serve_forever, name="tenantqueue-metrics", daemon=True
         )
@@ -115,11 +114,10 @@ class MetricsPort:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def close_in_child(self) -> None:
-        """Close the port in a forked child, which has no thread that answers."""
+        """Close the port in a forked child."""
         self._server.socket.close()
 
     def close(self) -> None:
-        """Answer no more."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -136,7 +134,7 @@ class MetricsPort:
         if environ.get("REQUEST_METHOD") not in ("GET", "HEAD"):
             return "405 Method Not Allowed", [*text, ("Allow", "GET, HEAD")], b"GET only\n"
         if environ.get("PATH_INFO") not in PATHS:
-            return "404 Not Found", text, b"look at /metrics\n"
+            return "404 Not Found", text, b"see /metrics\n"
         if found := refused(environ.get("HTTP_AUTHORIZATION", "")):
             status, content, headers = found
             return f"{status} {status.phrase}", [*text, *headers.items()], content.encode()
@@ -145,7 +143,7 @@ class MetricsPort:
         try:
             body, kind = self._read(environ.get("HTTP_ACCEPT", ""))
         except (psycopg.Error, DatabaseError) as error:
-            logger.warning("the metrics cannot be read: %s", error)
+            logger.warning("reading the metrics failed: %s", error)
             return "503 Service Unavailable", text, b"the database cannot be read\n"
         finally:
             with suppress(Exception):

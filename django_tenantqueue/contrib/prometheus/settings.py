@@ -8,7 +8,7 @@ from typing import ClassVar
 from ...exceptions import InvalidOption
 
 OPEN = "open"
-"""The value of ACCESS that asks for no token. It is too short for a token."""
+"""Value of ACCESS that requires no token. It is too short for a token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +18,14 @@ class PrometheusSettings:
     group: ClassVar[str] = "METRICS"
 
     access: str | None = None
-    """Who may read the metrics, at the page of the site and at a worker's `--metrics-port`: a
-    token of at least 16 characters that scrapes send (`Authorization: Bearer …`), or "open" for
-    all who reach them. None: the metrics are off.
+    """Access to the metrics, on the site's page and a worker's `--metrics-port`: a token of at
+    least 16 characters that scrapes send (`Authorization: Bearer …`), or "open" for anyone who can
+    reach them. None: the metrics are off.
 
     The metrics name all tenants, queues and tasks, so they are off by default."""
 
     def check(self) -> None:
-        """Raise InvalidOption for a weak token, without showing it."""
+        """Raise InvalidOption for a weak token. The message does not show it."""
         token = self.access
         if token is None or token == OPEN:
             return

@@ -12,20 +12,19 @@ from ...queries.base import fetch
 from ...status.display_limits import PAGE, PERIODS
 
 OTHERS = ""
-"""In place of a task's name: all tasks that have no totals of their own."""
+"""Name of all tasks together that have no totals of their own."""
 SETTLED = timedelta(seconds=HEARTBEAT_SECONDS * 120)
-"""Age of a minute of the figures to which no worker's heartbeat adds any more."""
+"""Age from which no heartbeat adds to a minute of the figures."""
 COUNTED_TASKS = PAGE
 """Tasks with counters of their own in the metrics."""
 SILENT = timedelta(hours=max(PERIODS))
-"""A task that has not run for this time, the longest range of a page, loses its counters; the next
-run begins new ones at 0."""
+"""A task that has not run for this time loses its counters. The next run begins new ones at 0."""
 NUMBERS = ("started", "succeeded", "failed", "retried", "cancelled", "wait_micros", "run_micros")
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What has happened to the jobs of a task. Times are microseconds."""
+    """Counts of the jobs of a task. Times are in microseconds."""
 
     task: str
     started: int
@@ -42,7 +41,7 @@ class Total:
 def add_to_totals(using: str, now: datetime | None) -> tuple[datetime, bool]:
     """Add settled minutes of the figures to the totals.
 
-    Return up to which minute they are added, and whether there are more. `now` is the database's
+    Return the first minute that is not added, and whether more are settled. `now`: the database's
     clock if None.
     """
     params = {
@@ -65,7 +64,7 @@ def read_totals(using: str) -> list[Total]:
 
 
 def _without(everything: Total, named: Sequence[Total]) -> Total:
-    """Return what is left for the tasks that have no totals of their own."""
+    """Return the totals of the other tasks."""
     numbers = {
         name: getattr(everything, name) - sum(getattr(one, name) for one in named)
         for name in NUMBERS

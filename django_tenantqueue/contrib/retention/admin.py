@@ -1,4 +1,4 @@
-"""Rules of retention: for how long ended jobs are kept."""
+"""Retention rules: how long to keep ended jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ...admin.base import EmptyList
-from ...admin.filters import TenantFilter
+from ...admin.filters import TENANT_FILTERS
 from ...admin.formats import breakable
 from ...admin.live_admin import TunedAdmin
 from ...admin.tenant_input import tenant_text
@@ -20,22 +20,20 @@ from .models import RetentionRule
 
 @admin.register(RetentionRule)
 class RetentionRuleAdmin(TunedAdmin[RetentionRule]):
-    """What is removed from the history, and when."""
-
     export_name = "retention-rules"
     empty_list = EmptyList(
-        _("There are no rules of retention."),
+        _("There are no retention rules."),
         _(
-            "Ended jobs are kept for as many months as HISTORY_KEEP_MONTHS says. Add a rule to "
-            "keep those of a tenant, a task or a state for another time, or to remove their "
-            "arguments, results and errors earlier. This tells what it would remove:"
+            "HISTORY_KEEP_MONTHS decides how long ended jobs are kept. Add a rule to keep those "
+            "of a tenant, a task or a state longer or shorter, or to remove their arguments, "
+            "results and errors earlier. This command reports what would be removed:"
         ),
         "python manage.py tenantqueue prune --dry-run",
     )
     list_display = ("title", *operations.TUNABLE)
     list_display_links = ("title",)
     list_editable = operations.TUNABLE
-    list_filter = ("state", TenantFilter)
+    list_filter = ("state", *TENANT_FILTERS)
     search_fields = ("tenant", "task")
     search_help_text = _("A part of the tenant or of the task.")
     ordering = ("tenant", "task", "state")
@@ -48,13 +46,13 @@ class RetentionRuleAdmin(TunedAdmin[RetentionRule]):
     readonly_fields = ("created_at",)
     fieldsets = (
         (
-            _("Which jobs"),
+            _("Scope"),
             {
                 "fields": ("tenant", "task", "state"),
                 "description": _(
-                    "Each number of days comes from the most specific rule that gives it: one of "
-                    "the tenant before one of every tenant, then one with a task, then one with a "
-                    "state."
+                    "Each number of days comes from the most specific rule that sets it: rules of "
+                    "the tenant before rules of every tenant, then rules with a task, then rules "
+                    "with a state."
                 ),
             },
         ),
@@ -63,7 +61,7 @@ class RetentionRuleAdmin(TunedAdmin[RetentionRule]):
     )
 
     def save_model(self, request: HttpRequest, obj: RetentionRule, form: Any, change: bool) -> None:
-        """Write a rule; say so when nothing is known by the name of a new one's task."""
+        """Write a rule. Warn if nothing is known by the task of a new one."""
         super().save_model(request, obj, form, change)
         if not change and obj.task and "*" not in obj.task:
             self.warn_of_unknown(request, obj.task)

@@ -8,7 +8,7 @@ from ...features import FeatureApp
 
 
 class RetentionConfig(FeatureApp):
-    """Rules that say for how long ended jobs are kept."""
+    """Retention rules: how long to keep ended jobs."""
 
     name = "django_tenantqueue.contrib.retention"
     label = "tenantqueue_retention"

@@ -1,4 +1,4 @@
-"""Makes retention rules.
+"""Creates retention rules.
 
 The verbs of django_tenantqueue.control take their rows: tune, delete.
 """

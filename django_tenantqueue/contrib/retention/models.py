@@ -1,4 +1,4 @@
-"""Rules of retention: for how long ended jobs are kept, and their values."""
+"""Retention rules: how long to keep ended jobs and their values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...states import FINAL, State
 check_installed(__name__)
 
 DAYS = ("keep_days", "arguments_days", "results_days", "errors_days")
-"""Columns that say for how many days something is kept after the end of a job."""
+"""Columns with days after the end of a job."""
 
 
 def _days(label: Any, help_text: Any, least: int = 0) -> models.IntegerField[Any, Any]:
@@ -34,11 +34,11 @@ def _days(label: Any, help_text: Any, least: int = 0) -> models.IntegerField[Any
 
 
 class RetentionRule(models.Model):
-    """For how many days the ended jobs of a tenant, a task or a state are kept.
+    """How many days to keep ended jobs of a tenant, a task or a state, and their values.
 
-    Each value of a job comes from the most specific rule that fits the job and sets it: one of the
-    job's tenant before one of every tenant, then the longest task without `*`, then the longest
-    with it, then one with a state. Where no rule keeps the job itself, HISTORY_KEEP_MONTHS does.
+    Each number comes from the most specific matching rule that sets it: one of the job's tenant
+    before one of every tenant, then the longest task without `*`, then the longest with it, then
+    one with a state. Without a rule for the job itself, HISTORY_KEEP_MONTHS applies.
     """
 
     of_fleet = True
@@ -50,8 +50,8 @@ class RetentionRule(models.Model):
         blank=True,
         default="",
         help_text=_(
-            "A name as its jobs show it. “*” stands for any text, as in “app.tasks.*”. Empty: "
-            "every task."
+            "Name, as its jobs show it. “*” stands for any text, as in “app.tasks.*”. Empty: every "
+            "task."
         ),
     )
     state = models.CharField(
@@ -60,28 +60,32 @@ class RetentionRule(models.Model):
         blank=True,
         default="",
         choices=[(state.value, state.label) for state in State if state in FINAL],
-        help_text=_("Empty: every state in which jobs end."),
+        help_text=_("Empty: every final state."),
     )
     keep_days = _days(
         _("keep jobs (days)"),
-        _("Days after their end. Empty: as a less specific rule or HISTORY_KEEP_MONTHS says."),
+        _(
+            "Days after the job ended. Empty: inherited from the next less specific rule or "
+            "HISTORY_KEEP_MONTHS."
+        ),
         1,
     )
     arguments_days = _days(
         _("keep arguments (days)"),
         _(
-            "Days after the end. A job without its arguments cannot be retried. Empty: as a less "
-            "specific rule says."
+            "Days after the job ended. A job without its arguments cannot be retried. Empty: "
+            "inherited from the next less specific rule."
         ),
     )
     results_days = _days(
-        _("keep results (days)"), _("Days after the end. Empty: as a less specific rule says.")
+        _("keep results (days)"),
+        _("Days after the job ended. Empty: inherited from the next less specific rule."),
     )
     errors_days = _days(
         _("keep errors (days)"),
         _(
-            "Days for messages and tracebacks. Their classes stay with the job. Empty: as a less "
-            "specific rule says."
+            "Days for messages and tracebacks. Exception classes stay with the job. Empty: "
+            "inherited from the next less specific rule."
         ),
     )
     created_at = models.DateTimeField(_("created at"), db_default=Now(), editable=False)
@@ -115,7 +119,7 @@ class RetentionRule(models.Model):
         return " / ".join([tenant, *(part or "–" for part in (self.task, self.state))])
 
     def clean(self) -> None:
-        """Refuse a rule that says nothing, and spaces around a name."""
+        """Reject a rule without days, and spaces around a name."""
         if all(getattr(self, name) is None for name in DAYS):
             raise ValidationError(gettext("Give a number of days."))
         if self.task != self.task.strip():

@@ -1,4 +1,4 @@
-"""Changes of the rules of retention. Each acts by the next step of maintenance."""
+"""Changes of retention rules. They take effect at the next step of maintenance."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def make_retention_rule(
     using: str | None = None,
     **days: int | None,
 ) -> RetentionRule:
-    """Write a new rule and return it.
+    """Create a rule and return it.
 
     `tenant`: None is every tenant, "" is for jobs without one. `days`: keep_days, arguments_days,
-    results_days, errors_days. Raises InvalidOption for another name and Django's ValidationError
-    for a bad value, or when there is such a rule.
+    results_days, errors_days. Raises InvalidOption for an unknown name, and Django's
+    ValidationError for a wrong value, or if such a rule exists.
     """
     check_columns(days, TUNABLE)
     row = RetentionRule(tenant=tenant, task=task, state=state, **days)
@@ -42,15 +42,15 @@ def add_rule(row: RetentionRule, *, using: str | None = None) -> None:
 
 
 def tune_rule(ids: Ids, *, using: str | None = None, **changes: Any) -> Sequence[int]:
-    """Change columns of rules, which are TUNABLE; return those that have other values now.
+    """Change columns of rules that are TUNABLE; return the ids of the changed ones.
 
-    Only the named columns are written. Raises InvalidOption for another column and Django's
-    ValidationError for a bad value; RetentionRule.DoesNotExist.
+    Only the given columns are written. Raises InvalidOption for an unknown column, Django's
+    ValidationError for a wrong value, and RetentionRule.DoesNotExist.
     """
     return tune_rows(alias_of(using), RetentionRule, ids, changes, TUNABLE).changed
 
 
 def delete_rules(ids: Ids, *, using: str | None = None) -> list[int]:
-    """Delete rules; return those that there were."""
+    """Delete rules; return their ids."""
     chosen = RetentionRule.objects.filter(pk__in=ids_of(ids, RetentionRule))
     return [row.pk for row in delete_rows(alias_of(using), chosen, DAYS)]

@@ -1,7 +1,7 @@
-"""Shortens the history by the rules of retention, a bounded step at a time.
+"""Applies retention rules to the history, a small step at a time.
 
-A pass reads each month in which something may be old enough, in the order of its pages. So its
-cost depends on the size of these months, and not on the number of rules.
+A pass reads each month in which something may be old enough, in the order of its pages. Its cost
+depends on the size of these months, not on the number of rules.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from .rules import Limits, Rules
 PAGES = 16
 """Pages of a step: about 250 jobs."""
 PASS_SECONDS = 6 * 3600.0
-"""How often a month is read again, as long as jobs in it become old enough."""
+"""Interval at which a month is read again while jobs in it become old enough."""
 REST = 9.0
 """Pause after a step, as a multiple of the time it took."""
 
 AVOIDED = ("enable_seqscan", "enable_indexscan", "enable_bitmapscan")
-"""A range of pages is never read by the planner's other ways, which read the whole month."""
+"""Plans that would read the whole month instead of a range of pages."""
 
 
 class EndedJob(NamedTuple):
-    """What decides how long an ended job is kept, what it still has, and how large that is.
+    """What decides how long an ended job is kept, and the sizes of its values.
 
-    A tuple, as thousands are read in a second.
+    A tuple, since thousands are read in a second.
     """
 
     id: int
@@ -56,7 +56,7 @@ class EndedJob(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeafSize:
-    """How large one month is. `about`: its rows, as the last vacuum or analyze has seen them."""
+    """Size of one month. `about`: its rows, as of the last vacuum or analyze."""
 
     pages: int
     bytes: int
@@ -64,15 +64,13 @@ class LeafSize:
 
 
 def measure_leaf(using: str, leaf: str) -> LeafSize | None:
-    """Return the size of a month's table; None when there is none of that name."""
+    """Return the size of a month's table; None if there is no such table."""
     rows = fetch(using, "measure_leaf", {"leaf": leaf})
     return LeafSize(*rows[0]) if rows else None
 
 
 @dataclass(slots=True)
 class Amount:
-    """Rows and their bytes."""
-
     rows: int = 0
     bytes: int = 0
 
@@ -82,21 +80,21 @@ class Amount:
 
 
 Told = dict[tuple[int, str], Amount]
-"""What is removed, by the id of the rule (or SETTING) and the column of DAYS that says so."""
+"""What is removed, by the id of the rule (or SETTING) and the column of DAYS."""
 
 
 @dataclass(slots=True)
 class Pruner:
-    """One reader of the history, with what it has read. Several may work at once.
+    """A reader of the history. Several may work at once.
 
-    `dry_run`: change nothing. Its first pass reads each month in which something is old enough. A
-    later one reads those again in which something has become so since, after PASS_SECONDS or a
-    change of the rules.
+    `dry_run`: change nothing. The first pass reads each month in which something is old enough. A
+    later pass reads the months again in which more is old enough, after PASS_SECONDS or a change of
+    the rules.
     """
 
     dry_run: bool = False
     told: Told = field(default_factory=dict)
-    """Of a dry run, what would be removed."""
+    """What a dry run would remove."""
     removed: Counter[str] = field(default_factory=Counter)
     """Rows that were changed, by the columns of DAYS; `keep_days`: deleted."""
     _leaves: list[Leaf] = field(default_factory=list)
@@ -107,17 +105,17 @@ class Pruner:
     """Months with jobs that were locked, or wait for the end of their monitor."""
     _tenants: dict[int, str | None] = field(default_factory=dict)
     _queues: list[int] | None = None
-    """What the rules are about, if all of them name tenants."""
+    """Queues of the rules, if all of them name tenants."""
     _rules: Rules | None = None
     _took: float = 0.0
 
     @property
     def place(self) -> tuple[str, int] | None:
-        """The month and the page that come next; None between two passes."""
+        """The next month and page; None between two passes."""
         return (self._leaves[0].name, self._page) if self._leaves else None
 
     def begin(self, using: str, now: datetime | None = None) -> bool:
-        """Begin a pass, if one is due; return whether that is so."""
+        """Begin a pass if one is due; return whether it is."""
         moment = now or datetime.now(UTC)
         rules = self._rules = Rules.read(using, moment)
         self._find_queues(using, rules)
@@ -140,7 +138,7 @@ class Pruner:
         )
 
     def step(self, using: str, now: datetime | None = None) -> int:
-        """Deal with the next pages; return how many jobs were changed (or would be)."""
+        """Process the next pages; return how many jobs were changed, or would be."""
         began = time.perf_counter()
         done = 0
         if self._leaves or self.begin(using, now):
@@ -150,7 +148,7 @@ class Pruner:
         return done
 
     def rest(self, done: object) -> float:
-        """Return the seconds to wait after a step; inf: until the next look for a pass."""
+        """Return the seconds to wait after a step; inf: until the next pass is due."""
         return REST * self._took if self._leaves else inf
 
     def _step(self, using: str, leaf: Leaf, now: datetime) -> int:
@@ -217,7 +215,7 @@ class Pruner:
     ) -> list[EndedJob]:
         """Return the jobs in these pages of a month that may be old enough.
 
-        `pages`: the first one, and the one after the last.
+        `pages`: the first page, and the page after the last.
         """
         queues = self._queues_in(leaf, rules)
         params = {
@@ -245,7 +243,7 @@ class Pruner:
                 self.told.setdefault((limit.rule_id, name), Amount()).add(size)
 
     def _find_queues(self, using: str, rules: Rules) -> None:
-        """Find out whether the queues of some tenants are all that there is to read."""
+        """Find the queues of the rules, if all rules name tenants."""
         self._tenants.clear()
         self._queues = None
         if (tenants := rules.tenants) is not None:

@@ -1,4 +1,4 @@
-"""The rules of retention: what is kept of which jobs, and until when."""
+"""Retention rules as limits: what to keep of which jobs, and until when."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ...text import matches
 from .models import DAYS, RetentionRule
 
 SETTING = 0
-"""What stands for HISTORY_KEEP_MONTHS in place of the id of a rule."""
+"""Stands for HISTORY_KEEP_MONTHS in place of the id of a rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What ended before a time is removed, by a rule or by the setting."""
+    """Jobs that ended before a time lose something, by a rule or the setting."""
 
     before: datetime
     rule_id: int
@@ -54,14 +54,14 @@ class Rule:
 
 
 class Rules:
-    """All rules at one moment, the most specific first, and what HISTORY_KEEP_MONTHS says."""
+    """All rules at one moment, the most specific first, and HISTORY_KEEP_MONTHS."""
 
     def __init__(self, rules: Iterable[Rule], keep_months: int | None, now: datetime) -> None:
         self.said: object = None
-        """What is compared to see whether rules have changed."""
+        """Compared to see whether rules have changed."""
         self._keep_months = keep_months
         self._days: dict[tuple[str | None, str, str], list[tuple[int, int] | None]] = {}
-        """The days and the rule of each limit of a kind of job, also for the steps that follow."""
+        """The days and the rule of each limit of a kind of job, kept for later steps."""
         self._of_tenant: dict[str | None, list[Rule]] = {}
         self._set_now(now)
         self.all = sorted(rules, key=lambda rule: rule.rank, reverse=True)
@@ -75,7 +75,7 @@ class Rules:
 
     @classmethod
     def read(cls, using: str, now: datetime | None = None, former: Rules | None = None) -> Rules:
-        """Return those of the database. `former`: those of an earlier step."""
+        """Return the stored rules. `former`: those of an earlier step."""
         moment, keep_months = now or datetime.now(UTC), get_settings().history_keep_months
         columns = ("id", "tenant", "task", "state", *DAYS)
         rows = list(RetentionRule.objects.using(using).order_by("pk").values_list(*columns))
@@ -92,9 +92,9 @@ class Rules:
         return made
 
     def limits(self, tenant: str | None, name: str, state: str) -> Limits:
-        """Return what is removed of such jobs, each by the most specific rule that says so.
+        """Return the limits of such jobs, each from the most specific rule that sets it.
 
-        `tenant`: "" is none; None: it is not known, as the queue is gone.
+        `tenant`: "" is none; None: not known, since the queue was deleted.
         """
         key = (tenant, name, state)
         if key not in self._of_key:
@@ -113,7 +113,7 @@ class Rules:
 
     @property
     def tenants(self) -> list[str] | None:
-        """The tenants that rules are about; None: all."""
+        """The tenants of the rules; None: all."""
         named = [tenant for tenant in self._of_tenant if tenant is not None]
         return None if None in self._of_tenant else named
 
@@ -130,7 +130,7 @@ class Rules:
 
     @property
     def forgotten(self) -> datetime | None:
-        """The time before which no rule keeps a job. None: there is none."""
+        """The time before which no rule keeps a job, or None."""
         keeps = [rule for rule in self.all if rule.days[0] is not None]
         whole = next((rule for rule in keeps if rule.rank == (False, False, 0, False)), None)
         if whole is None and self._default is None:

@@ -1,1 +1,1 @@
-"""Routing: rows that choose the queue of a job."""
+"""Routings: rows that choose the queue of new jobs."""

@@ -1,4 +1,4 @@
-"""Routings: which queue takes the jobs of a task, a method or a category."""
+"""Routings: the queue of new jobs of a task, a method or a category."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from ...admin.base import EmptyList
-from ...admin.filters import TenantFilter
+from ...admin.filters import TENANT_FILTERS
 from ...admin.formats import breakable
 from ...admin.live_admin import TunedAdmin
 from ...admin.live_forms import SingleTuneForm, TuneForm
@@ -20,10 +20,10 @@ from .models import Routing
 
 
 class RoutingListForm(TuneForm):
-    """The queue of a routing. Says when jobs cannot be routed to it."""
+    """The queue of a routing."""
 
     def clean(self) -> dict[str, Any] | None:
-        """Look for the queue, unless another operator has changed the row."""
+        """Check the queue, unless another operator has changed the row."""
         cleaned = super().clean()
         queue = self.cleaned_data.get("queue")
         tenant = self.instance.tenant if self.instance.pk else self.cleaned_data.get("tenant")  # type: ignore[attr-defined]
@@ -42,7 +42,7 @@ class RoutingForm(RoutingListForm, SingleTuneForm):
 
 @admin.register(Routing)
 class RoutingAdmin(TunedAdmin[Routing]):
-    """Which queue new jobs go to. Every change acts on jobs that are enqueued a second later."""
+    """Changes apply to jobs that are enqueued a second later."""
 
     form = RoutingForm
     list_form = RoutingListForm
@@ -58,7 +58,7 @@ class RoutingAdmin(TunedAdmin[Routing]):
     list_display = ("title", "queue")
     list_display_links = ("title",)
     list_editable = services.TUNABLE
-    list_filter = (TenantFilter,)
+    list_filter = TENANT_FILTERS
     search_fields = ("tenant", "pattern", "queue")
     search_help_text = _("A part of the tenant, of the task or of the queue.")
     ordering = ("tenant", "pattern")
@@ -71,7 +71,7 @@ class RoutingAdmin(TunedAdmin[Routing]):
     readonly_fields = ("created_at",)
     fieldsets = (
         (
-            _("Which jobs"),
+            _("Scope"),
             {
                 "fields": ("tenant", "pattern"),
                 "description": _(

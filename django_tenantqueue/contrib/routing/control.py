@@ -1,4 +1,4 @@
-"""Makes routings.
+"""Creates routings.
 
 The verbs of django_tenantqueue.control take their rows: tune, delete.
 """

@@ -1,4 +1,4 @@
-"""Routings: which queue takes the jobs of a task, or of a category."""
+"""Routings: the queue of new jobs of a task or a category."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RoutingQuerySet(models.QuerySet["Routing"]):
     """Reads of routings."""
 
     def to_retired(self) -> Self:
-        """Return those of a tenant whose queue is retired: jobs that they route are rejected."""
+        """Return routings to a retired queue of their tenant, which rejects jobs."""
         retired = TenantQueue.objects.filter(
             tenant=OuterRef("tenant"), name=OuterRef("queue"), retired=True
         )
@@ -30,9 +30,9 @@ class RoutingQuerySet(models.QuerySet["Routing"]):
 
 
 class Routing(models.Model):
-    """The queue of new jobs whose name fits a pattern, unless their call names a queue.
+    """The queue of new jobs whose name matches a pattern, unless their call names a queue.
 
-    The most specific routing that fits decides: one of the job's tenant before one of every tenant,
+    The most specific matching routing decides: one of the job's tenant before one of every tenant,
     then a name without `*`, then the longest pattern with it.
     """
 
@@ -41,12 +41,12 @@ class Routing(models.Model):
         _("task"),
         max_length=500,
         help_text=_(
-            "A name as its jobs show it, of a task, a method or a category. “*” stands for any "
-            "text, as in “app.tasks.*”."
+            "Name of a task, a method or a category, as its jobs show it. “*” stands for any text, "
+            "as in “app.tasks.*”."
         ),
     )
     queue = models.CharField(
-        _("queue"), max_length=100, help_text=_("The queue that takes new jobs of that name.")
+        _("queue"), max_length=100, help_text=_("Queue of new jobs with this name.")
     )
     created_at = models.DateTimeField(_("created at"), db_default=Now(), editable=False)
 
@@ -72,7 +72,7 @@ class Routing(models.Model):
         return f"{shared_columns.scope_label(self.tenant)} / {self.pattern} → {self.queue}"
 
     def clean(self) -> None:
-        """Refuse names that no job and no queue can have."""
+        """Reject names that no job or queue can have."""
         for name in ("tenant", "pattern", "queue"):
             value = getattr(self, name) or ""
             if not is_storable(value) or value != value.strip():

@@ -1,7 +1,7 @@
 """The queue that a routing chooses for a new job.
 
-Routings are read by each process that enqueues at most once a second, so an edit is live within a
-second. Between two reads a look-up is one step in a dict.
+Each process that enqueues reads the routings at most once a second, so an edit takes effect within
+a second. Between two reads, a look-up is one step in a dict.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...text import matches
 
 
 class Route(NamedTuple):
-    """A routing: the queue of new jobs of a tenant (None: of every one) whose name fits."""
+    """The queue of new jobs of a tenant (None: of every tenant) whose name matches."""
 
     tenant: str | None
     pattern: str
@@ -27,7 +27,7 @@ class Route(NamedTuple):
 
 
 def rank_of(route: Route) -> tuple[bool, bool, int, str]:
-    """Return how specific a routing is: the highest that fits decides."""
+    """Return how specific a routing is: the highest matching one decides."""
     return route.tenant is not None, "*" not in route.pattern, len(route.pattern), route.pattern
 
 
@@ -42,7 +42,7 @@ class Routes:
         return bool(self._routes)
 
     def queue_of(self, tenant: str, name: str) -> str | None:
-        """Return the queue that the most specific routing names; None: no routing fits."""
+        """Return the queue of the most specific routing; None: no routing matches."""
         key = (tenant, name)
         try:
             return self._queues[key]
@@ -55,17 +55,16 @@ class Routes:
         return queue
 
     def find(self, tenant: str, name: str) -> Route | None:
-        """Return the most specific routing that fits."""
-        fitting = (
+        matching = (
             route
             for route in self._routes
             if route.tenant in (None, tenant) and matches(name, route.pattern)
         )
-        return next(fitting, None)
+        return next(matching, None)
 
 
 _known: dict[str, tuple[float, Routes]] = {}
-"""alias -> until when its routings are used, and they."""
+"""alias -> until when its routings are used, and the routings."""
 
 
 def _read(using: str) -> Routes:
@@ -76,8 +75,7 @@ def _read(using: str) -> Routes:
 def routes_of(using: str) -> Routes:
     """Return the routings of a database, at most REMEMBERED_SECONDS old.
 
-    In a Django TestCase they are read each time: other tests do not see its uncommitted rows, nor
-    does it have theirs.
+    In a Django TestCase they are read each time, since its rows are never committed.
     """
     if in_test_case(connections[using]):
         return _read(using)

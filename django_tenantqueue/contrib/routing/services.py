@@ -1,7 +1,7 @@
-"""Changes of routings: which queue takes the jobs of a task or a category.
+"""Changes of routings.
 
-A routing acts on jobs that are enqueued after it: in this process at once, in others within a
-second. See routes.py.
+They apply to jobs that are enqueued later: in this process at once, in others within a second. See
+routes.py.
 """
 
 from __future__ import annotations
@@ -34,17 +34,18 @@ _ADDED = ("pattern", "queue")
 
 
 def list_routings(tenant: str | None, *, using: str | None = None) -> list[Routing]:
-    """Return the routings of a tenant, "" being none, or of every tenant (None), in order."""
+    """Return the routings of a tenant ("": none) or of every tenant (None), by pattern."""
     return list(Routing.objects.using(alias_of(using)).filter(tenant=tenant))
 
 
 def make_routing(
     pattern: str, queue: str, *, tenant: str | None = None, using: str | None = None
 ) -> Routing:
-    """Route new jobs whose name fits `pattern` to `queue`; return the routing, new or changed.
+    """Route new jobs whose name matches `pattern` to `queue`; return the new or changed routing.
 
-    `tenant`: None is every tenant, "" is for jobs without one. Raises UnknownQueue and QueueRetired
-    when there is no such queue that takes jobs, and Django's ValidationError for a bad value.
+    `pattern`: a name, with `*` for any text. `tenant`: None is every tenant, "" is for jobs without
+    one. Raises UnknownQueue or QueueRetired unless such a queue accepts jobs, and Django's
+    ValidationError for a wrong value.
     """
     alias = alias_of(using)
     row = Routing(tenant=tenant, pattern=pattern, queue=queue)
@@ -74,9 +75,9 @@ def add_routing(row: Routing, *, using: str | None = None) -> None:
 
 
 def tune_routing(ids: Ids, *, using: str | None = None, **changes: Any) -> Sequence[int]:
-    """Change columns of routings, which are TUNABLE; return those that have other values now.
+    """Change columns of routings that are TUNABLE; return the ids of the changed ones.
 
-    Raises what make_routing() raises, InvalidOption for another column, Routing.DoesNotExist.
+    Raises what make_routing() raises, InvalidOption for an unknown column, Routing.DoesNotExist.
     """
     alias = alias_of(using)
     check_columns(changes, TUNABLE)
@@ -87,7 +88,7 @@ def tune_routing(ids: Ids, *, using: str | None = None, **changes: Any) -> Seque
 
 
 def _write(using: str, rows: Sequence[Routing], changes: Mapping[str, Any]) -> Sequence[int]:
-    """Write columns of rows that the open transaction has locked, and let them act."""
+    """Write columns of rows that the open transaction has locked."""
     for tenant in {row.tenant for row in rows}:
         check_queue(tenant, changes["queue"], using=using)
     tuned = write_columns(using, rows, changes)
@@ -96,7 +97,7 @@ def _write(using: str, rows: Sequence[Routing], changes: Mapping[str, Any]) -> S
 
 
 def delete_routings(ids: Ids, *, using: str | None = None) -> list[int]:
-    """Delete routings; return those that there were."""
+    """Delete routings; return their ids."""
     alias = alias_of(using)
     found = delete_rows(alias, Routing.objects.filter(pk__in=ids_of(ids, Routing)), _ADDED)
     _act(alias)
@@ -106,9 +107,9 @@ def delete_routings(ids: Ids, *, using: str | None = None) -> list[int]:
 def check_queue(tenant: str | None, queue: str, *, using: str | None = None) -> None:
     """Raise UnknownQueue or QueueRetired unless jobs can be routed to a queue.
 
-    The tenant's queue exists and takes jobs, or it would be made at its first use because a task or
-    the settings name it. For every tenant (None) it is enough that one has such a queue, unless
-    STRICT_QUEUES would make none for the others.
+    The tenant's queue must exist and accept jobs, or be created at its first use because a task or
+    the settings name it. For every tenant (None), one tenant with such a queue is enough, unless
+    STRICT_QUEUES keeps it from being created for the others.
     """
     rows = TenantQueue.objects.using(alias_of(using))
     own = rows if tenant is None else rows.filter(tenant=tenant)
@@ -122,7 +123,7 @@ def check_queue(tenant: str | None, queue: str, *, using: str | None = None) -> 
     if is_declared(queue):
         return
     raise UnknownQueue(
-        f"{whose} no queue {queue!r}, so no job can be routed to it.{near_names(queue, own)} Make "
+        f"{whose} no queue {queue!r}, so no job can be routed to it.{near_names(queue, own)} Add "
         "the queue in the admin, or add its name to TENANTQUEUE['DECLARED_QUEUES']",
         tenant=tenant or "",
         queue=queue,
@@ -130,6 +131,5 @@ def check_queue(tenant: str | None, queue: str, *, using: str | None = None) -> 
 
 
 def _act(using: str) -> None:
-    """Let this process read the routings again, now and after the commit."""
     forget_routes()
     transaction.on_commit(forget_routes, using=using, robust=True)

@@ -1,17 +1,19 @@
-"""Schedules: jobs at times that rows or tasks name."""
+"""Schedules: jobs at the times of rows or tasks."""
 
 from typing import TYPE_CHECKING
 
+from ...calls.foreign import SYNCED
+
 ELSEWHERE = dict.fromkeys(
     ("crontab", "cron", "periodic", "periodic_task", "schedule"),
-    'the option schedule= of @task, as in @task(schedule="0 3 * * *")',
+    f'the option schedule= of @task, as in @task(schedule="0 3 * * *"){SYNCED}',
 )
-"""Names that other systems have, and what is used here."""
+"""Names of other systems, and their replacements."""
 
 if not TYPE_CHECKING:  # else every name would exist
 
     def __getattr__(name):
-        """Say what is used in place of a known name: `from … import` shows an ImportError alone."""
+        """Name the replacement of a known name. `from … import` only shows an ImportError."""
         if name in ELSEWHERE:
             raise ImportError(f"{__name__} has no {name!r}: use {ELSEWHERE[name]}", name=name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Schedules: when jobs are enqueued by themselves."""
+"""Schedules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from ...admin.base import EmptyList
-from ...admin.filters import TenantFilter
+from ...admin.filters import TENANT_FILTERS
 from ...admin.formats import (
     NOTHING,
     badge,
@@ -43,8 +43,6 @@ from .recurrence import EPOCH, Recurrence, read_zone
 
 
 class ScheduleTroubleFilter(admin.SimpleListFilter):
-    """Schedules that need attention."""
-
     title = _("trouble")
     parameter_name = "trouble"
 
@@ -70,8 +68,6 @@ def next_runs(recurrence: Recurrence) -> list[str]:
 
 @admin.register(Schedule)
 class ScheduleAdmin(TunedAdmin[Schedule]):
-    """When each schedule runs, ran last, and how that went."""
-
     class Media:
         js = ("tenantqueue_schedules/schedule.js",)
 
@@ -81,7 +77,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
     export_name = "schedules"
     not_exported = CALL  # arguments may be secret
     empty_list = EmptyList(
-        _("Nothing is scheduled."),
+        _("There are no schedules."),
         _("Add a schedule here, or declare one in the code:"),
         '@task(schedule="0 3 * * *")',
     )
@@ -91,7 +87,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
     list_display = ("title", "trouble", "when", "next_run", "last_run", "late", "enabled")
     list_display_links = ("title",)
     list_editable = ("enabled",)
-    list_filter = (ScheduleTroubleFilter, "enabled", "kind", "source", TenantFilter)
+    list_filter = (ScheduleTroubleFilter, "enabled", "kind", "source", *TENANT_FILTERS)
     search_fields = ("name", "task")
     search_help_text = _("A part of the name or of the task.")
     ordering = ("tenant", "name")
@@ -106,7 +102,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
         (None, {"fields": ("name", "enabled")}),
         (_("What to run"), {"fields": ("task", "args", "kwargs")}),
         (
-            _("For whom"),
+            _("Tenant and queue"),
             {"fields": ("tenant", ("queue", "priority"))},
         ),
         (
@@ -134,35 +130,35 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
         ]
 
     def may_edit(self, request: HttpRequest, obj: Schedule | None) -> bool:
-        """Return whether the form has inputs for all columns. Code keeps those of its own."""
+        """Return whether all columns can be edited: not those of schedules of the code."""
         is_ours = obj is None or obj.source == Schedule.Source.ADMIN
         return is_ours and super().may_edit(request, obj)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Schedule | None = None) -> Any:
-        """Return what cannot be edited: of a schedule of the code, all but `enabled`."""
+        """Return all columns but `enabled` for a schedule of the code."""
         fields = super().get_readonly_fields(request, obj)
         if self.may_edit(request, obj):
             return fields
         return (*fields, *(n for n in self.tunable if n not in ("enabled", *self.masked)))
 
     def save_model(self, request: HttpRequest, obj: Schedule, form: Any, change: bool) -> None:
-        """Write a schedule; say so when nothing is known by the name of its task."""
+        """Write a schedule. Warn of an unknown task, and of a schedule without a next run."""
         super().save_model(request, obj, form, change)
         row = Schedule.objects.using(self.using).get(pk=obj.pk)
         if row.task not in registered_tasks() and ":" not in row.task:
-            text = gettext("This site knows no task named “%s”. A worker must know it.") % row.task
+            text = gettext("This site has no task named “%s”. Workers must have it.") % row.task
             self.message_user(request, text, messages.WARNING)
         if row.enabled and row.next_at is None:
-            text = gettext("It has no run ahead: its time has passed.")
+            text = gettext("The schedule has no next run: its time has passed.")
             self.message_user(request, text, messages.WARNING)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether the user may delete a schedule: those of the code are removed there."""
+        """Return whether the user may delete it. Schedules of the code are removed there."""
         is_of_code = obj is not None and obj.source == Schedule.Source.CODE
         return not is_of_code and super().has_delete_permission(request, obj)
 
     def preview_view(self, request: HttpRequest) -> HttpResponse:
-        """Return the next runs of the times that a page shows, or what is wrong with them."""
+        """Return the next runs of the times that a page shows, or an error."""
         if not self.has_view_or_change_permission(request):
             raise PermissionDenied
         asked = request.GET
@@ -194,10 +190,10 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
             text = gettext("Nothing was enqueued: %s") % error
             self.message_user(request, text, messages.ERROR)
             return
-        told = ngettext("%d job is enqueued:", "%d jobs are enqueued:", len(jobs)) % len(jobs)
+        text = ngettext("%d job was enqueued:", "%d jobs were enqueued:", len(jobs)) % len(jobs)
         links = job_links(self.admin_site, request, jobs[:NAMED])
         if jobs:
-            self.message_user(request, format_html("{} {}", told, links), messages.SUCCESS)
+            self.message_user(request, format_html("{} {}", text, links), messages.SUCCESS)
         if len(ids) > len(jobs):
             text = gettext("Schedules for every tenant run within a second, if they are enabled.")
             self.message_user(request, text, messages.SUCCESS)

@@ -8,7 +8,7 @@ from ...features import FeatureApp
 
 
 class SchedulesConfig(FeatureApp):
-    """Schedules, which enqueue jobs at their times."""
+    """Schedules: jobs that are enqueued at their times."""
 
     name = "django_tenantqueue.contrib.schedules"
     label = "tenantqueue_schedules"

@@ -1,4 +1,4 @@
-"""Read rows of django-celery-beat as schedules. Its models are not imported: rows are read."""
+"""Reads rows of django-celery-beat as schedules, without importing its models."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from .recurrence import CRON, INTERVAL, ONCE, interval_text
 from .services import stored_call
 
 PERIODIC_TASK = ("django_celery_beat", "PeriodicTask")
-"""The model of its rows."""
 
 
 def read_periodic_task(row: Any) -> tuple[Schedule, list[str]]:
-    """Return the schedule of a PeriodicTask, disabled and not stored, and what it leaves out.
+    """Return a disabled, unsaved schedule of a PeriodicTask, and notes on what it leaves out.
 
-    Raises InvalidOption for what a schedule cannot say, and InvalidArgument.
+    Raises InvalidOption for options that a schedule does not have, and InvalidArgument.
     """
     notes = []
     if row.one_off and row.clocked is None:
-        raise InvalidOption("it runs once at its next time: make a schedule of the kind “once”")
+        raise InvalidOption("it runs once at its next time: add a schedule of the kind “once”")
     if row.priority is not None:
         notes.append(f"priority {row.priority} is left out: Celery's numbers mean something else")
     if row.expire_seconds is not None:
@@ -32,9 +31,9 @@ def read_periodic_task(row: Any) -> tuple[Schedule, list[str]]:
     try:
         args, kwargs = json.loads(row.args or "[]"), json.loads(row.kwargs or "{}")
     except ValueError as error:
-        raise InvalidOption(f"its arguments are no JSON: {error}") from None
+        raise InvalidOption(f"its arguments are not JSON: {error}") from None
     if not isinstance(args, list) or not isinstance(kwargs, dict):
-        raise InvalidOption("its arguments are no list and no object: enter one of these as JSON")
+        raise InvalidOption("its arguments do not fit: enter a JSON list and a JSON object")
     made = Schedule(
         name=row.name,
         task=row.task,
@@ -66,5 +65,5 @@ def _times(row: Any) -> dict[str, str]:
     if row.clocked is not None:
         return {"kind": ONCE, "expression": row.clocked.clocked_time.isoformat()}
     if row.solar is not None:
-        raise InvalidOption("schedules by the sun are not supported: choose a time")
+        raise InvalidOption("solar schedules are not supported: choose a time")
     raise InvalidOption("it has no times: choose an interval or a crontab")

@@ -1,4 +1,4 @@
-"""What code declares: `@task(schedule=…)` is read and checked, and gets its rows."""
+"""Schedules that code declares: `@task(schedule=…)`."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ logger = logging.getLogger("django_tenantqueue")
 
 
 def read_schedule(task: Task[..., Any], value: Any) -> Cron | Every:
-    """Return the schedule of a task. Raises InvalidOption, and what a wrong call raises."""
+    """Return the schedule of a task. Raises InvalidOption, TypeError for wrong arguments."""
     when = read_when(task.name, value)
     task._check_call(when.args, when.kwargs)
     return when
 
 
 def declared_schedules() -> dict[str, Cron | Every]:
-    """Return what the tasks of this process declare, by their names."""
+    """Return the schedules that tasks of this process declare, by task."""
     schedules = {task.name: task.extra.get("schedule") for task in registered_tasks().values()}
     return {name: when for name, when in schedules.items() if when is not None}
 
@@ -46,7 +46,7 @@ def check_schedules(**kwargs: Any) -> list[CheckMessage]:
             found.append(
                 Error(
                     f"The schedule of task {name} cannot be used: {error}",
-                    hint="Correct the schedule=… of its @task. See docs/howto/run-later.md.",
+                    hint="Correct the schedule=… of its @task. See docs/howto/schedules.md.",
                     id="tenantqueue.E010",
                 )
             )
@@ -55,7 +55,7 @@ def check_schedules(**kwargs: Any) -> list[CheckMessage]:
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """How many schedules were added, changed and removed."""
+    """Numbers of schedules."""
 
     added: int
     changed: int
@@ -63,11 +63,11 @@ class Synced:
 
 
 def sync_schedules(using: str, *, whole: bool = False) -> Synced:
-    """Write the schedules that the tasks of this process declare; return what was done.
+    """Write the schedules that the tasks of this process declare; return the numbers of changes.
 
-    A schedule has the name of its task. An operator's `enabled` stays as it is. One that is no
-    longer declared is disabled and marked; without `whole` only when this process knows its task,
-    since another process may declare what is unknown here. One that is declared again is enabled.
+    A schedule has the name of its task. An operator's `enabled` is kept. A schedule that is no
+    longer declared is disabled and marked; without `whole`, only if this process knows its task,
+    since another process may declare it. A schedule that is declared again is enabled.
     """
     added = changed = removed = 0
     with transaction.atomic(using=using):
@@ -96,13 +96,14 @@ def sync_schedules(using: str, *, whole: bool = False) -> Synced:
 
 
 def _add(using: str, task: str, columns: dict[str, Any]) -> bool:
-    """Add the row of a declared schedule. It is left out when it cannot be stored."""
+    """Add the row of a declared schedule; return whether it could be stored."""
     longest = Schedule._meta.get_field("name").max_length or len(task)
     row = Schedule(name=task[-longest:], task=task, source=Schedule.Source.CODE, **columns)
     try:
         add_schedule(row, using=using)
     except ValidationError as error:
-        logger.warning("the schedule of task %s is left out: %s", task, "; ".join(error.messages))
+        errors = "; ".join(error.messages)
+        logger.warning("storing the schedule of task %s failed, it will not run: %s", task, errors)
         return False
     return True
 

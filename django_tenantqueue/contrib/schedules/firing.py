@@ -1,7 +1,7 @@
-"""Enqueue the jobs of schedules that are due: the part of the leader's maintenance.
+"""Enqueues the jobs of due schedules.
 
-A tick and the move to the next one are in one transaction. So each tick is fired once, whoever
-leads, also when the leader dies in it.
+A tick and the move to the next one are in one transaction. So each tick is fired once, also when
+the leader dies.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ WRITTEN = (
     *("tick_at", "next_at", "after_tenant", "last_at", "last_tick_at", "last_job_id"),
     *("lateness_seconds", "last_error", "last_error_at", "failures"),
 )
-"""Columns that tell what has become of a tick, and when the schedule is due next."""
+"""Columns that firing a tick changes."""
 Columns = dict[str, Any]
 """New values of some of them."""
 
@@ -50,8 +50,8 @@ Columns = dict[str, Any]
 def fire_schedules(using: str, now: datetime | None = None) -> int:
     """Enqueue the jobs of up to SMALL_BATCH due schedules; return how many schedules were due.
 
-    Locks the schedules; those that another session has locked are left, since an operator edits
-    them. A schedule that fails keeps its error and is tried again; the others go on. `now` is the
+    Locks the schedules, and skips those that another session has locked: an operator edits them. A
+    failed schedule stores its error, is retried, and does not stop the others. `now`: the
     database's clock if None.
     """
     with transaction.atomic(using=using):
@@ -76,7 +76,7 @@ def seconds_to_next_schedule(using: str) -> float | None:
 
 
 def _fire_all(using: str, rows: Sequence[Schedule]) -> list[Columns]:
-    """Fire schedules together; when one of them fails, all anew, each in a savepoint of its own.
+    """Fire schedules together. If one fails, fire all again, each in its own savepoint.
 
     Together they need a third of the round trips, and one wake-up.
     """
@@ -95,7 +95,7 @@ def _fire_alone(using: str, row: Schedule) -> Columns:
         with transaction.atomic(using=using):
             return _fire(using, row)
     except Exception as error:  # noqa: BLE001 - whatever the task's code and the database raise
-        logger.warning("schedule %s (%s) failed: %s", row.pk, row, error)
+        logger.warning("schedule %s (%s) failed, will retry: %s", row.pk, row, error)
         return {"next_at": _next_try(row), **_failure(row, _text(error))}
 
 
@@ -109,7 +109,7 @@ def _fire(using: str, row: Schedule) -> Columns:
 
 
 def _choose(row: Schedule) -> tuple[datetime | None, datetime | None]:
-    """Return the tick to enqueue a job for, if any, and the one that follows."""
+    """Return the tick to enqueue a job for, if any, and the next one."""
     tick, recurrence = row.tick_at, row.recurrence
     assert tick is not None
     if row.after_tenant is not None:  # in the middle of it
@@ -128,7 +128,7 @@ def _choose(row: Schedule) -> tuple[datetime | None, datetime | None]:
 
 
 def enqueue_tick(using: str, row: Schedule, tick: datetime, tenant: str | None = None) -> Job:
-    """Enqueue the job of a tick, in the caller's transaction. `tenant`: that of the row if None.
+    """Enqueue the job of a tick, in the caller's transaction. `tenant`: the row's if None.
 
     Raises what `.delay()` raises, and UnknownTask, NotAllowed, Permanent.
     """
@@ -145,7 +145,7 @@ def enqueue_tick(using: str, row: Schedule, tick: datetime, tenant: str | None =
 
 
 def tenants_of_queue(using: str, row: Schedule, most: int) -> list[str]:
-    """Return the next tenants that have the queue of a schedule and have not had this tick."""
+    """Return the next tenants that have the queue of a schedule, without a job of this tick."""
     name = row.queue
     if not name:
         _source, task = describe_named(row.task)
@@ -159,7 +159,7 @@ def tenants_of_queue(using: str, row: Schedule, most: int) -> list[str]:
 def _fire_for_tenants(
     using: str, row: Schedule, tick: datetime, following: datetime | None
 ) -> Columns:
-    """Enqueue the jobs of the next tenants. What fails for one of them is noted, not repeated."""
+    """Enqueue the jobs of the next tenants. A failure for one is stored, not retried."""
     tenants = tenants_of_queue(using, row, SMALL_BATCH)
     job, error = None, "" if row.after_tenant is None else row.last_error
     for tenant in tenants:
@@ -189,7 +189,7 @@ def _passed(row: Schedule, following: datetime | None) -> Columns:
 
 
 def _fired(row: Schedule, tick: datetime, following: datetime | None, job: Job | None) -> Columns:
-    """Return the columns of a schedule that has run; None is the job of no tenant."""
+    """Return the columns of a schedule that has run. `job`: None if no tenant got one."""
     planned = tick if row.failures or row.tick_at != tick else row.next_at
     assert planned is not None
     return {
@@ -209,14 +209,14 @@ def _failure(row: Schedule, text: str) -> Columns:
 
 
 def next_look(row: Schedule, tick: datetime | None) -> datetime | None:
-    """Return when maintenance fires a tick: later by the schedule's jitter."""
+    """Return when to fire a tick: later by the schedule's jitter."""
     if tick is None:
         return None
     return tick + timedelta(seconds=random.uniform(0.0, row.jitter_seconds))
 
 
 def _next_try(row: Schedule) -> datetime:
-    """Return when the tick of a schedule that has failed is tried again."""
+    """Return when to retry the tick of a failed schedule."""
     pause: timedelta = RETRY * 2 ** min(row.failures, MOST_DOUBLINGS)
     again = row.now + pause
     try:

@@ -1,4 +1,4 @@
-"""What operators enter about schedules."""
+"""Forms of schedules."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ from ...status.masking import MASK, Mask, mask_of
 from .models import Schedule
 
 CALL = ("args", "kwargs")
-"""The arguments."""
 
 
 def masked_call(row: Schedule) -> dict[str, Any]:
-    """Return the arguments of a schedule without what is secret in them.
+    """Return the arguments of a schedule with secret values masked.
 
-    All are hidden when the task is not known here: its row does not say which of them are secret.
+    All are masked if the task is not known here, since the row does not say which are secret.
     """
     call = {"args": row.args, "kwargs": row.kwargs}
     try:
@@ -61,7 +60,7 @@ class CallField(forms.JSONField):
         return value if isinstance(value, str) else json_text(value)
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        """Compare what the texts say, not how they are written."""
+        """Compare the values, not their texts."""
         try:
             return bool(self.to_python(initial) != self.to_python(data))
         except ValidationError:
@@ -73,8 +72,6 @@ def _json_input() -> forms.Textarea:
 
 
 class ScheduleForm(SingleTuneForm):
-    """A schedule: what to run, and when."""
-
     args = CallField(
         label=_("Positional arguments"),
         required=False,
@@ -86,8 +83,8 @@ class ScheduleForm(SingleTuneForm):
         required=False,
         widget=_json_input(),
         help_text=_(
-            'An object. {"__tenantqueue__": "scheduled_at"} stands for the time of the tick; '
-            "“tenant”, “job_id” and “attempt” can be put in like that, too."
+            'An object. {"__tenantqueue__": "scheduled_at"} is replaced by the time of the tick. '
+            "“tenant”, “job_id” and “attempt” work the same way."
         ),
     )
 
@@ -117,12 +114,12 @@ class ScheduleForm(SingleTuneForm):
             return stored
         if f'"{MASK}"' in json.dumps(value, ensure_ascii=False):
             raise ValidationError(
-                gettext("“%s” hides a value. To change the others, type it, too.") % MASK
+                gettext("“%s” hides a value. Enter all values to change one.") % MASK
             )
         return value
 
     def clean(self) -> dict[str, Any] | None:
-        """Check what belongs together, and that the task takes the arguments."""
+        """Check that the columns fit together, and that the task accepts the arguments."""
         cleaned = super().clean()
         if self.errors or self.is_switch:
             return cleaned
@@ -144,14 +141,14 @@ class ScheduleForm(SingleTuneForm):
         return cleaned
 
     def _check_hidden(self) -> None:
-        """Refuse to give another task what is hidden of the arguments: it may show it."""
+        """Reject hidden arguments for another task, which may show them."""
         for name in CALL:
             if name not in self.changes and self._shown_call[name] != getattr(self.instance, name):
                 text = gettext("Some arguments are hidden. Enter them again for another task.")
                 self.add_error(name, ValidationError(text, code="hidden"))
 
     def _shown(self, name: str, default: Any) -> Any:
-        """Return what the form showed; of arguments, what was behind the masks."""
+        """Return what the form showed. Arguments are returned without masks."""
         shown = super()._shown(name, default)
         if name in CALL and shown == self._shown_call[name]:
             return getattr(self.instance, name)

@@ -1,9 +1,9 @@
-"""Schedules: rows that enqueue jobs by themselves."""
+"""Schedules: rows that enqueue jobs at their times."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from django.core.exceptions import ValidationError
 from django.core.validators import (
@@ -28,11 +28,13 @@ from django.db.models.lookups import LessThan
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from ...calls import foreign
 from ...calls.arguments import check_storable
 from ...calls.sources import check_nameable
 from ...exceptions import InvalidArgument, InvalidOption, NotAllowed
 from ...features import check_installed
 from ...models import Job, shared_columns
+from ...models.hinted_query import HintedQuerySet
 from ...states import Priority
 from ...status.display_limits import LATE_SECONDS
 from .recurrence import CRON, EPOCH, INTERVAL, LONGEST_EXPRESSION, ONCE, Recurrence
@@ -42,18 +44,18 @@ check_installed(__name__)
 LATE = timedelta(seconds=LATE_SECONDS)
 
 
-class ScheduleQuerySet(models.QuerySet["Schedule"]):
-    """Reads that operators and maintenance need."""
+class ScheduleQuerySet(HintedQuerySet["Schedule"]):
+    """Reads of schedules."""
 
     def planned(self) -> Self:
-        """Return those that run by themselves, the earliest first."""
+        """Return enabled schedules with a next run, the earliest first."""
         # not redundant: it is the condition of the index
         return self.filter(enabled=True, next_at__isnull=False).order_by("next_at", "id")
 
     def due(self, now: datetime | None = None) -> Self:
-        """Return those whose time has come, each with `now` and `running_job_id`.
+        """Return due schedules, each with `now` and `running_job_id`.
 
-        `now` is the database's clock if None. With clock_timestamp() all schedules would be read.
+        `now`: the database's clock if None. With clock_timestamp() all schedules would be read.
         """
         moment = Now() if now is None else Value(now)
         # no EXISTS: the planner might collect all unfinished jobs for it
@@ -62,9 +64,9 @@ class ScheduleQuerySet(models.QuerySet["Schedule"]):
         return rows.annotate(now=moment, running_job_id=Subquery(running[:1]))
 
     def late(self, by: timedelta = LATE) -> Self:
-        """Return those that should have run longer ago, the latest ones first.
+        """Return schedules that are late by more than this time, the latest ones first.
 
-        A failure puts off the next try, but not the tick.
+        A failure postpones the next try, but not the tick.
         """
         jitter = ExpressionWrapper(
             F("jitter_seconds") * Value(timedelta(seconds=1)), output_field=DurationField()
@@ -76,43 +78,43 @@ class ScheduleQuerySet(models.QuerySet["Schedule"]):
         return self.planned().filter(may_be_late, LessThan(due, before)).order_by(due)
 
     def failing(self) -> Self:
-        """Return the enabled ones that failed at their last tick."""
+        """Return enabled schedules that failed at their last tick."""
         return self.filter(failures__gt=0, enabled=True)
 
 
 class Schedule(models.Model):
-    """A job that is enqueued at its times. The leader's maintenance enqueues it at each tick, once.
+    """A job that is enqueued at its times. Maintenance enqueues it once at each tick.
 
-    `tick_at` is the next tick, and `next_at` the moment at which maintenance looks at it: later by
-    the jitter, or by the pause after a failure. Both are null when no tick comes any more.
+    `tick_at` is the next tick. `next_at` is when maintenance fires it: later by the jitter, or by
+    the pause after a failure. Both are null if there is no further tick.
     """
 
     class Kind(models.TextChoices):
-        """How its ticks are given."""
+        """Form of the expression."""
 
         CRON = CRON, _("cron")
         INTERVAL = INTERVAL, _("interval")
         ONCE = ONCE, _("once")
 
     class CatchUp(models.TextChoices):
-        """What becomes of ticks that were missed while no worker ran, or while it was disabled."""
+        """Ticks that were missed while no worker ran, or while the schedule was disabled."""
 
-        SKIP = "skip", _("skip them")
-        ONCE = "once", _("run once for all")
+        SKIP = "skip", _("skip")
+        ONCE = "once", _("run once")
         ALL = "all", _("run each")
 
     class Overlap(models.TextChoices):
-        """What happens at a tick when the job of the last one has not ended."""
+        """At a tick, if the previous job has not ended."""
 
-        ALLOW = "allow", _("run beside it")
+        ALLOW = "allow", _("run concurrently")
         SKIP = "skip", _("skip the tick")
 
     class Source(models.TextChoices):
-        """Where it comes from."""
+        """Origin of the schedule."""
 
         ADMIN = "admin", _("admin")
         CODE = "code", _("code")
-        REMOVED = "removed", _("code that no longer declares it")
+        REMOVED = "removed", _("removed from the code")
 
     name = models.CharField(_("name"), max_length=200)
     tenant = shared_columns.tenant_scope(
@@ -121,7 +123,7 @@ class Schedule(models.Model):
     task = models.CharField(
         _("task"),
         max_length=500,
-        help_text=_("A task by its name, or a function that CALLABLES lists, as “module:name”."),
+        help_text=_("Name of a task, or “module:name” of a function that CALLABLES lists."),
     )
     args = models.JSONField(_("positional arguments"), default=list, blank=True)
     kwargs = models.JSONField(_("keyword arguments"), default=dict, blank=True)
@@ -156,7 +158,7 @@ class Schedule(models.Model):
         default=0.0,
         db_default=0.0,
         validators=[MinValueValidator(0.0), MaxValueValidator(86_400.0)],
-        help_text=_("Each job is enqueued up to this many seconds after its tick, at random."),
+        help_text=_("Seconds. Each job is enqueued after a random delay of at most this time."),
     )
     catch_up = models.CharField(
         _("missed ticks"),
@@ -171,7 +173,7 @@ class Schedule(models.Model):
         choices=Overlap.choices,
         default=Overlap.ALLOW,
         db_default=Overlap.ALLOW,
-        help_text=_("At a tick, when the job of the last one has not ended."),
+        help_text=_("If the previous job has not ended at a tick."),
     )
     starts_at = models.DateTimeField(_("from"), null=True, blank=True)
     ends_at = models.DateTimeField(_("until"), null=True, blank=True)
@@ -190,7 +192,7 @@ class Schedule(models.Model):
     after_tenant = models.CharField(
         _("after tenant"), max_length=200, null=True, blank=True, editable=False
     )
-    """The last tenant whose job of this tick is enqueued, while those of others are not yet."""
+    """The last tenant whose job of this tick was enqueued, while others still wait for theirs."""
     last_at = models.DateTimeField(_("last run"), null=True, editable=False)
     last_tick_at = models.DateTimeField(_("last tick"), null=True, editable=False)
     last_job_id = models.BigIntegerField(_("last job"), null=True, editable=False)
@@ -265,6 +267,17 @@ class Schedule(models.Model):
             ),
         )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        for name in kwargs.keys() & foreign.SCHEDULE:
+            raise TypeError(f"Schedule has no {name!r}: use {foreign.SCHEDULE[name]}")
+        super().__init__(*args, **kwargs)
+
+    if not TYPE_CHECKING:  # else every attribute would exist
+
+        def __getattr__(self, name):
+            """Say what is used here in place of an attribute that schedules elsewhere have."""
+            raise foreign.unknown_attribute(self, name, foreign.SCHEDULE)
+
     def __str__(self) -> str:
         return f"{shared_columns.scope_label(self.tenant)} / {self.name}"
 
@@ -282,13 +295,13 @@ class Schedule(models.Model):
 
     @property
     def due_at(self) -> datetime | None:
-        """When it should run, or should have run: see ScheduleQuerySet.late()."""
+        """When it should run, or should have run. See ScheduleQuerySet.late()."""
         if self.failures and self.tick_at is not None:
             return self.tick_at + timedelta(seconds=self.jitter_seconds)
         return self.next_at
 
     def clean(self) -> None:
-        """Check what belongs together, and names; raise ValidationError."""
+        """Check that the columns fit together. Raises ValidationError."""
         for name in ("name", "tenant", "task", "queue"):
             if "\x00" in str(getattr(self, name)):
                 raise ValidationError({name: ProhibitNullCharactersValidator.message})
@@ -297,11 +310,12 @@ class Schedule(models.Model):
         except NotAllowed as error:
             raise ValidationError({"task": str(error)}) from None
         try:
-            self.recurrence.check()
+            if self.expression:  # else its field says so
+                self.recurrence.check()
         except InvalidOption as error:
             raise ValidationError({"expression": str(error)}) from None
         if self.tenant is None and self.overlap != self.Overlap.ALLOW:
-            text = _("A schedule for every tenant looks at no former run: use a unique task.")
+            text = _("Not possible for every tenant: use a unique task.")
             raise ValidationError({"overlap": text})
         if self.starts_at and self.ends_at and self.starts_at > self.ends_at:
             raise ValidationError({"ends_at": _("It ends before it starts.")})

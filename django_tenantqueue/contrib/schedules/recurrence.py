@@ -1,10 +1,10 @@
-"""When a schedule is due: by a cron expression, at an interval, or once.
+"""Ticks of a schedule: by a cron expression, at an interval, or once.
 
 A tick is a moment at which a schedule enqueues its job. All ticks are aware, in UTC.
 
-Where clocks are turned, cron follows Debian: an expression that fixes minute and hour has one tick
-a day, the first of an hour that comes twice, and the end of the gap for an hour that does not
-come. Other expressions have their ticks in both of the two hours, and none in the gap.
+When clocks change, cron follows Debian. An expression with a fixed minute and hour has one tick a
+day: the first one in a repeated hour, and the end of the gap for a skipped hour. Other expressions
+have ticks in both of the repeated hours, and none in the gap.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ...states import EARLIEST, LATEST
 CRON, INTERVAL, ONCE = "cron", "interval", "once"
 KINDS = (CRON, INTERVAL, ONCE)
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
-"""From when intervals are counted: those of an hour come at the full hour of UTC."""
+"""Start of intervals: an interval of an hour ticks at the full hour of UTC."""
 LONGEST_INTERVAL = timedelta(seconds=TEN_YEARS)
 LONGEST_EXPRESSION = 200
 CRONTAB = {"minute", "hour", "day_of_month", "month_of_year", "day_of_week"}
@@ -35,7 +35,7 @@ _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _INTERVAL = re.compile(r"\s*".join(rf"(?:([0-9]{{1,9}})\s*{unit})?" for unit in _UNITS), re.I)
 _DAY = timedelta(days=1)
 _WINDOWS = (timedelta(hours=1), timedelta(days=1), timedelta(days=31))
-"""How far back the last missed tick is looked for, step by step."""
+"""Spans in which to look for the last missed tick, one after another."""
 
 
 def interval_text(length: timedelta) -> str:
@@ -63,7 +63,7 @@ def read_interval(expression: str) -> timedelta:
 
 
 def read_zone(name: str) -> tzinfo:
-    """Return a time zone by its IANA name; "" is that of the project. Raises InvalidOption."""
+    """Return a time zone by its IANA name; "": the project's. Raises InvalidOption."""
     if not name:
         return timezone.get_default_timezone()
     try:
@@ -75,7 +75,7 @@ def read_zone(name: str) -> tzinfo:
 
 
 def _local(moment: datetime, zone: tzinfo) -> datetime:
-    """Return a wall time in a zone: the first of two, and the end of the gap for one in a gap."""
+    """Return a wall time as a moment: the first of two, or the end of the gap."""
     aware = moment.replace(tzinfo=zone, fold=0)
     back = aware.astimezone(UTC).astimezone(zone)
     while back.replace(tzinfo=None) != moment:
@@ -117,7 +117,7 @@ def _cron_ticks(expression: str, zone: tzinfo, after: datetime) -> Iterator[date
         )
     is_fixed = not any(field.startswith("*") for field in text.split()[:2])
     try:
-        # it knows wall times alone: where clocks turn by half an hour, it would lose some
+        # CronSim only knows wall times: it would lose some when clocks change by half an hour
         walls = CronSim(text, after.astimezone(zone).replace(tzinfo=None) - _set_back(after, zone))
     except (CronSimError, ValueError, IndexError, AssertionError) as error:
         raise InvalidOption(f"{expression!r} is not a cron expression: {error}") from None
@@ -132,7 +132,7 @@ def _cron_ticks(expression: str, zone: tzinfo, after: datetime) -> Iterator[date
 
 
 def _set_back(after: datetime, zone: tzinfo) -> timedelta:
-    """Return by how much clocks are set back in the next day: these wall times come again."""
+    """Return by how much clocks are set back in the next day."""
     now, later = (moment.astimezone(zone).utcoffset() for moment in (after, after + _DAY))
     assert now is not None
     assert later is not None
@@ -140,13 +140,13 @@ def _set_back(after: datetime, zone: tzinfo) -> timedelta:
 
 
 def _first_times(walls: Iterator[datetime], zone: tzinfo) -> Iterator[datetime]:
-    """Yield when each wall time comes first, or the end of the gap that it is in."""
+    """Yield the first moment of each wall time, or the end of its gap."""
     for wall in walls:
         yield _local(wall, zone)
 
 
 def _all_times(walls: Iterator[datetime], zone: tzinfo) -> Iterator[datetime]:
-    """Yield each moment that has one of these wall times, in order."""
+    """Yield all moments of these wall times, in order."""
     again: list[datetime] = []
     for wall in walls:
         times = [wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1)]
@@ -162,7 +162,7 @@ def _all_times(walls: Iterator[datetime], zone: tzinfo) -> Iterator[datetime]:
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """The ticks of a schedule. `anchor`: a moment from which intervals are counted."""
+    """The ticks of a schedule. `anchor`: start of intervals."""
 
     kind: str
     expression: str
@@ -172,7 +172,7 @@ class Recurrence:
     ends_at: datetime | None = None
 
     def check(self) -> None:
-        """Raise InvalidOption when the expression or the zone cannot be used."""
+        """Raise InvalidOption for a wrong kind, expression or time zone."""
         if self.kind not in KINDS:
             raise InvalidOption(f"kind={self.kind!r}: it must be one of {KINDS}")
         if len(self.expression) > LONGEST_EXPRESSION:
@@ -184,7 +184,7 @@ class Recurrence:
         if self.kind == CRON:
             if next(_cron_ticks(self.expression, zone, datetime.now(UTC)), None) is None:
                 raise InvalidOption(
-                    f"{self.expression!r} never comes in the next 50 years: check day and month"
+                    f"{self.expression!r} has no tick in the next 50 years: check day and month"
                 )
         elif self.kind == INTERVAL:
             read_interval(self.expression)
@@ -218,11 +218,11 @@ class Recurrence:
             tick += length
 
     def next(self, after: datetime) -> datetime | None:
-        """Return the first tick after a moment; None: there is none."""
+        """Return the first tick after a moment, or None."""
         return next(self.ticks(after), None)
 
     def latest(self, tick: datetime, now: datetime) -> datetime:
-        """Return the last tick up to `now`, given one of them."""
+        """Return the last tick up to `now`. `tick`: one of them."""
         if self.kind == INTERVAL:
             end = now if self.ends_at is None else min(now, self.ends_at)
             length = read_interval(self.expression)
@@ -237,7 +237,7 @@ class Recurrence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Declared:
-    """What `@task(schedule=…)` may say besides the times."""
+    """Options of `@task(schedule=…)` besides the times."""
 
     time_zone: str = ""
     """The time zone of its times; "" is the project's."""
@@ -250,9 +250,9 @@ class _Declared:
     jitter: float | timedelta = 0.0
     """Seconds or a timedelta: the longest random delay after a tick."""
     catch_up: Literal["skip", "once", "all"] = "skip"
-    """What happens to missed ticks."""
+    """Missed ticks: skip them, run one job for all, or run one for each."""
     overlap: Literal["allow", "skip"] = "allow"
-    """What happens at a tick while the last job has not ended."""
+    """At a tick, if the previous job has not ended: allow both jobs, or skip the tick."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +267,7 @@ class Cron(_Declared):
     if not TYPE_CHECKING:  # else its arguments would be any
 
         def __new__(cls, *args, **options):
-            """Say how the times are given, to those who give them as in Celery's crontab."""
+            """Explain the form of times for arguments of Celery's crontab."""
             if given := CRONTAB & options.keys():
                 raise TypeError(
                     f"Cron({min(given)}=…): give one text of five fields: Cron('30 3 * * *') is "
@@ -295,7 +295,7 @@ class Every(_Declared):
     if not TYPE_CHECKING:
 
         def __new__(cls, *args, **options):
-            """Say that the unit is named."""
+            """Explain that the unit is required."""
             if args:
                 raise TypeError(
                     f"Every({args[0]!r}): it takes no positional argument: Every(seconds=…), "
@@ -305,7 +305,7 @@ class Every(_Declared):
 
     @property
     def expression(self) -> str:
-        """The interval as a schedule's row has it."""
+        """The interval as text, such as "1h 30m"."""
         length = timedelta(
             days=self.days, hours=self.hours, minutes=self.minutes, seconds=self.seconds
         )

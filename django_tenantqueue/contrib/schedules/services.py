@@ -1,4 +1,4 @@
-"""Changes that operators and code make to schedules. Each acts by the next tick."""
+"""Changes of schedules."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TUNABLE = (
 )
 """Columns of a schedule that operators change."""
 HIDDEN = ("args", "kwargs")
-"""Columns whose values no entry of the audit trail has: they may be secret."""
+"""Columns that the audit log does not show: they may be secret."""
 TIMES = ("kind", "expression", "time_zone", "jitter_seconds", "starts_at", "ends_at")
 """Columns that decide when a schedule is due."""
 
@@ -51,13 +51,13 @@ def make_schedule(
     using: str | None = None,
     **columns: Any,
 ) -> Schedule:
-    """Write a new schedule and return it.
+    """Create a schedule and return it.
 
     `task`: a task, its name, or "module:name" of a function. `when`: a cron expression, Cron(…),
     Every(…), or a datetime for a single run. `columns`: tenant (None: a job for each tenant that
     has the queue; "", the default: a job without a tenant), queue, priority, time_zone,
     jitter_seconds, catch_up, overlap, starts_at, ends_at, enabled. Raises InvalidOption,
-    InvalidArgument, and Django's ValidationError, also when the tenant has one of this name.
+    InvalidArgument, and Django's ValidationError, also if the tenant has one of this name.
     """
     alias = alias_of(using)
     check_columns(columns, TUNABLE)
@@ -76,7 +76,7 @@ def make_schedule(
 
 
 def stored_call(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments as a schedule's row has them. Raises InvalidArgument."""
+    """Return arguments as columns. Raises InvalidArgument."""
     call = json.loads(encode_args(tuple(args), dict(kwargs)))
     return {"args": call["args"], "kwargs": call.get("kwargs", {})}
 
@@ -106,18 +106,18 @@ def add_schedule(row: Schedule, *, using: str | None = None) -> None:
 
 
 def set_next(row: Schedule) -> None:
-    """Set when a schedule is due next, from now on. Raises InvalidOption."""
+    """Set the next tick from now on. Raises InvalidOption."""
     row.tick_at = row.recurrence.next(timezone.now())
     row.next_at = next_look(row, row.tick_at)
     row.after_tenant = None
 
 
 def tune_schedule(ids: Ids, *, using: str | None = None, **changes: Any) -> list[int]:
-    """Change columns of schedules, and compute when they are due next; return the changed ones.
+    """Change columns of schedules; return the ids of the changed ones.
 
-    Only the named columns are written. Ticks that were missed while it was disabled follow its
-    `catch_up`, unless its times are changed. Raises InvalidOption for another column and Django's
-    ValidationError for bad values; Schedule.DoesNotExist.
+    Only the given columns are written. Ticks that were missed while a schedule was disabled follow
+    its `catch_up`, unless its times are changed. Raises InvalidOption for an unknown column,
+    Django's ValidationError for a wrong value, and Schedule.DoesNotExist.
     """
     alias = alias_of(using)
     check_columns(changes, TUNABLE)
@@ -137,10 +137,7 @@ def _locked(using: str) -> QuerySet[Schedule]:
 
 
 def write_schedule(using: str, row: Schedule, changes: Mapping[str, Any]) -> bool:
-    """Change columns of a row that the open transaction has locked, and record what changed.
-
-    Return whether something did.
-    """
+    """Change columns of a row that the open transaction has locked; return whether any changed."""
     before = {name: getattr(row, name) for name in changes}
     for name, value in changes.items():
         setattr(row, name, value)
@@ -163,7 +160,7 @@ def write_schedule(using: str, row: Schedule, changes: Mapping[str, Any]) -> boo
 
 
 def enable_schedules(ids: Ids, *, using: str | None = None) -> list[int]:
-    """Let schedules run; return those that were disabled before.
+    """Enable schedules; return the ids of those that were disabled.
 
     Ticks that were missed meanwhile follow `catch_up`.
     """
@@ -171,7 +168,7 @@ def enable_schedules(ids: Ids, *, using: str | None = None) -> list[int]:
 
 
 def disable_schedules(ids: Ids, *, using: str | None = None) -> list[int]:
-    """Let schedules enqueue no more jobs; return those that were enabled before."""
+    """Disable schedules; return the ids of those that were enabled."""
     return _switch(ids, using, enabled=False)
 
 
@@ -181,10 +178,11 @@ def _switch(ids: Ids, using: str | None, *, enabled: bool) -> list[int]:
 
 
 def run_schedules(ids: Ids, *, using: str | None = None) -> list[Job]:
-    """Enqueue a job of each schedule now, whether it is enabled or not, and return the jobs.
+    """Enqueue a job of each schedule now, enabled or not, and return the jobs.
 
-    Their `scheduled_at` is now, and the next tick stays as it is. A schedule for every tenant is
-    made due now, if it is enabled. All or nothing. Raises what `.delay()` raises, UnknownTask.
+    Their `scheduled_at` is now, and the next tick stays the same. A schedule for every tenant
+    becomes due now and runs if it is enabled. All or nothing. Raises what `.delay()` raises, and
+    UnknownTask.
     """
     alias = alias_of(using)
     jobs = []
@@ -208,9 +206,9 @@ def run_schedules(ids: Ids, *, using: str | None = None) -> list[Job]:
 
 
 def make_due(ids: Ids, *, using: str | None = None) -> list[int]:
-    """Enqueue a job of each schedule, see run_schedules(); return the schedules.
+    """Enqueue a job of each schedule, see run_schedules(); return the ids of the schedules.
 
-    Those for every tenant that are disabled are not among them.
+    Disabled schedules for every tenant are skipped.
     """
     run_schedules(ids, using=using)
     rows = Schedule.objects.using(alias_of(using)).filter(pk__in=ids_of(ids, Schedule))
@@ -218,9 +216,9 @@ def make_due(ids: Ids, *, using: str | None = None) -> list[int]:
 
 
 def delete_schedules(ids: Ids, *, using: str | None = None) -> list[int]:
-    """Delete schedules; their jobs stay. Return those that there were.
+    """Delete schedules; return their ids. Their jobs stay.
 
-    One that code declares comes back with the next start of a worker: disable it instead.
+    A schedule that code declares is created again when a worker starts: disable it instead.
     """
     chosen = Schedule.objects.filter(pk__in=ids_of(ids, Schedule))
     found = delete_rows(alias_of(using), chosen, ("task", "kind", "expression"))

@@ -1,4 +1,4 @@
-"""Schedules that run late or fail, and what is said of them."""
+"""Conditions: late and failing schedules."""
 
 from __future__ import annotations
 

@@ -110,15 +110,14 @@ class Command(BaseCommand):
     """Claims and runs jobs until it is stopped."""
 
     help = (
-        "Run a worker: claim jobs, run them, store how they ended. Variables of the environment "
-        "set what the command line leaves out: TENANTQUEUE_THREADS=16 is --threads 16."
+        "Run a worker, which claims and runs jobs. Environment variables set options that the "
+        "command line leaves out: TENANTQUEUE_THREADS=16 is --threads 16."
     )
     requires_system_checks = ["tenantqueue"]
     variables: AbstractSet[str] = frozenset()
     """The names of the variables that set options."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         of_django = len(parser._actions)
         add = parser.add_argument
         add(
@@ -138,9 +137,9 @@ class Command(BaseCommand):
             help=f"coroutine jobs at once per child (default {ASYNC_SLOTS})",
         )
         for option, text in (
-            ("--queues", "take only these queues"),
-            ("--exclude-queues", "leave these queues alone"),
-            ("--tenants", "take only these tenants' jobs"),
+            ("--queues", "run only jobs of these queues"),
+            ("--exclude-queues", "skip these queues"),
+            ("--tenants", "run only jobs of these tenants"),
         ):
             add(option, action=AddNames, type=_names, metavar="NAME[,NAME…]", help=text)
         add(
@@ -152,37 +151,37 @@ class Command(BaseCommand):
             "--until-empty",
             "--burst",
             action="store_true",
-            help="end when nothing is ready to run (--burst is the same)",
+            help="exit when no job is ready (--burst is the same)",
         )
         add(
             "--shutdown-timeout",
             type=seconds,
             default=30.0,
             metavar="SECONDS",
-            help="time that running jobs have to end (default 30)",
+            help="time for running jobs to finish after a stop (default 30)",
         )
         add(
             "--max-jobs",
             type=whole_number(1, 1_000_000_000),
             metavar="N",
-            help="replace a child by a new one after this many jobs",
+            help="replace a child process after this many jobs",
         )
         add(
             "--max-rss",
             type=whole_number(1, 1 << 30),
             metavar="MB",
-            help="replace a child by a new one, when its jobs have ended, beyond so much memory",
+            help="replace a child process above this memory, after its running jobs end",
         )
         add(
             "--kill-rss",
             type=whole_number(1, 1 << 30),
             metavar="MB",
-            help="kill a child beyond so much memory (default: twice --max-rss)",
+            help="kill a child process above this memory (default: twice --max-rss)",
         )
         add(
             "--heartbeat-file",
             metavar="PATH",
-            help="write a file every second that tells probes how this worker is",
+            help="write a status file every second for liveness and readiness probes",
         )
         add(
             "--log-jobs",
@@ -194,7 +193,7 @@ class Command(BaseCommand):
         add(
             "--reload",
             action="store_true",
-            help="start anew when a Python file of the project changes (for development)",
+            help="restart when a Python file of the project changes (for development)",
         )
         add(
             "--database",
@@ -204,7 +203,7 @@ class Command(BaseCommand):
         add(
             "--no-maintenance",
             action="store_true",
-            help="never do the fleet's maintenance (promote, history) in this worker",
+            help="do no maintenance (promote, history) in this worker",
         )
         self.variables = take_variables(parser, parser._actions[of_django:])
 
@@ -220,7 +219,6 @@ class Command(BaseCommand):
             raise CommandError(text, returncode=2) from error
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run the supervisor."""
         if options["reload"]:
             code = Reloader(say=self.stderr.write).run()
             raise SystemExit(code)
@@ -230,7 +228,7 @@ class Command(BaseCommand):
         if config.max_rss and config.kill_rss and config.kill_rss <= config.max_rss:
             raise CommandError(
                 f"--kill-rss={options['kill_rss']} is not above --max-rss={options['max_rss']}: a "
-                "child would be killed before it could end what it runs",
+                "child would be killed before its running jobs end",
                 returncode=2,
             )
         if config.dispatch is not None and (options["threads"] or options["async_slots"]):
@@ -262,7 +260,7 @@ class Command(BaseCommand):
             unknown = unknown_queues(config.database, (*config.queues, *config.exclude_queues))
         for name in unknown:
             self.stderr.write(
-                self.style.WARNING(f"no queue is named {name!r} yet; it may be made later")
+                self.style.WARNING(f"no queue is named {name!r} yet; it may be created later")
             )
         services = [
             service
@@ -319,7 +317,7 @@ class Command(BaseCommand):
             )
 
     def _sync_declared(self, config: WorkerConfig) -> None:
-        """Write the rows that the code declares; a worker runs without them, too."""
+        """Write the rows that the code declares; an error does not stop the worker."""
         try:
             for bring_in_line in hooks(Feature.worker_started):
                 bring_in_line(config.database)

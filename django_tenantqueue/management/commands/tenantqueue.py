@@ -56,8 +56,36 @@ def subcommands() -> dict[str, type[BaseCommand]]:
     return {**CORE, **dict(sorted(own.items()))}
 
 
+_JOBS = (
+    "no subcommand lists jobs. The admin does, and so does "
+    "`Job.objects.filter(task=…, state='error')` in `manage.py shell`"
+)
+ELSEWHERE = {
+    "dump": "use `export`",
+    "inspect": "use `status`, and `explain` for one job",
+    "jobs": _JOBS,
+    "list": _JOBS,
+    "ls": _JOBS,
+    "purge": "use `bulk cancel` with --queue",
+    "queues": "use `status`",
+    "stats": "use `status`",
+    "workers": "use `status`",
+}
+"""Subcommands of other systems, and what is used here."""
+FLAGS = {
+    "--cancelled": "use --state cancelled",
+    "--failed": "use --state error",
+    "--json": "use --format json",
+    "--queued": "use --state ready",
+    "--tenant": (
+        "this subcommand is about all tenants. `bulk ACTION --dry-run --tenant` counts jobs of one"
+    ),
+}
+"""Options of other systems, and what is used here."""
+
+
 class _Parser(CommandParser):
-    """Names the nearest subcommand when there is none of a name."""
+    """Suggests the nearest subcommand for an unknown name."""
 
     known: Kinds = {}
     """The subcommands below it, by the rest of their names."""
@@ -66,6 +94,8 @@ class _Parser(CommandParser):
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
             near = get_close_matches(value, [*action.choices, *self.known], n=1, cutoff=0.5)
             hint = f"did you mean {near[0]!r}? " if near else ""
+            if value in ELSEWHERE:
+                hint = f"{ELSEWHERE[value]}. "
             raise argparse.ArgumentError(
                 None,
                 f"there is no subcommand {value!r}: {hint}`{self.prog.strip()} --help` lists them",
@@ -76,7 +106,9 @@ class _Parser(CommandParser):
         """Reject what is not known here, with the usage of this subcommand."""
         found, rest = super().parse_known_args(args, namespace)
         if rest:
-            self.error(f"unrecognized arguments: {' '.join(rest)}")
+            meant = [FLAGS[name] for one in rest if (name := one.partition("=")[0]) in FLAGS]
+            hint = "".join(f". {one[0].upper()}{one[1:]}" for one in meant)
+            self.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
         return found, rest
 
 
@@ -87,7 +119,7 @@ class _ListFormatter(DjangoHelpFormatter, argparse.RawDescriptionHelpFormatter):
 class Command(BaseCommand):
     """Runs one of the subcommands."""
 
-    help = "Look at the queues, and change what they do."
+    help = "Inspect and control queues, jobs and workers."
     missing_args_message = "name a subcommand: `manage.py tenantqueue --help` lists them"
     requires_system_checks = ["tenantqueue"]  # its subcommands say it for themselves
 
@@ -133,7 +165,6 @@ class Command(BaseCommand):
         )
 
     def execute(self, *args: Any, **options: Any) -> Any:
-        """Run the subcommand."""
         command = options.pop("subcommand")()
         try:
             return command.execute(*args, **options)

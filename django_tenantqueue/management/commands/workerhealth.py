@@ -18,33 +18,32 @@ from ..numbers import seconds
 class Command(BaseCommand):
     """Answers probes by its exit code."""
 
-    help = "Exit with 0 when a worker of this machine is alive, with 1 and the reason when not."
+    help = "Exit with 0 if a worker of this machine is alive, or with 1 and the reason."
     requires_system_checks = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         add = parser.add_argument
         add(
             "--heartbeat-file",
             metavar="PATH",
-            help="judge by the file that `runworker --heartbeat-file PATH` keeps; the database is "
-            "not asked",
+            help="read the file that `runworker --heartbeat-file PATH` writes, not the database",
         )
         add(
             "--max-age",
             type=seconds,
             default=30.0,
             metavar="SECONDS",
-            help="oldest sign of life that counts (default 30)",
+            help="maximum age of the last heartbeat (default 30)",
         )
-        add("--readiness", action="store_true", help="the worker must also take new jobs")
+        add(
+            "--readiness", action="store_true", help="also require that the worker accepts new jobs"
+        )
         add("--host", help="without a file: host of the workers (default: this one)")
-        add("--name", default="", help="without a file: what the workers' names begin with")
+        add("--name", default="", help="without a file: prefix of the workers' names")
         add("--database", help="without a file: alias of the jobs' database")
 
     @no_translations  # its words are English, and those of the report with them
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print the reason, and exit."""
         health = self._judge(options)
         if health.healthy:
             self.stdout.write(f"healthy: {health.reason}")

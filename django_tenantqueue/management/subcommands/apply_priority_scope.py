@@ -13,12 +13,11 @@ from ..subcommand import Subcommand
 
 
 class ApplyPriorityScope(Subcommand):
-    """Applies a change of PRIORITY_SCOPE to the jobs that wait."""
+    """Applies a change of PRIORITY_SCOPE to waiting jobs."""
 
-    help = "Apply a change of TENANTQUEUE['PRIORITY_SCOPE'] to the jobs that wait."
+    help = "Apply a change of TENANTQUEUE['PRIORITY_SCOPE'] to waiting jobs."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         self.add_database(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:

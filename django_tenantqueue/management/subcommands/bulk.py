@@ -20,6 +20,7 @@ from ..subcommand import Subcommand
 FILTERS = ("state", "tenant", "queue", "queue_id", "task")
 """Options that set the filters of the same names."""
 NONE = Count(0, is_exact=True)
+TO_TENANT = "the tenant that jobs move to, for move (default: their own; empty: no tenant)"
 LOOKED = 20
 """Pages of jobs that are looked at for one that matches, before a job does so."""
 
@@ -27,10 +28,9 @@ LOOKED = 20
 class Bulk(Subcommand):
     """Starts a bulk action, or counts what it would change."""
 
-    help = "Act on all jobs that match, by a job in the queue ADMIN_QUEUE."
+    help = "Change all jobs that match, in a job of the queue ADMIN_QUEUE."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         add = parser.add_argument
         add("action", choices=list(ACTIONS), metavar="ACTION", help=", ".join(ACTIONS))
         add("--state", help="a state, or unfinished, active, finished")
@@ -41,13 +41,12 @@ class Bulk(Subcommand):
         add("--all", action="store_true", help="needed when there is no filter")
         add("--priority", type=int, help="the new priority, for change_priority")
         add("--to-queue", help="the queue that jobs move to, for move")
-        add("--to-tenant", help="the tenant that jobs move to, for move (default: their own)")
+        add("--to-tenant", help=TO_TENANT)
         add("--dry-run", action="store_true", help="count the jobs, and change nothing")
         self.add_format(parser)
         add("--database", help="alias of the jobs' database (must be TENANTQUEUE['DATABASE'])")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Start the job, or count."""
         using = get_settings().database
         if options["database"] not in (None, using):
             raise CommandError(
@@ -68,7 +67,11 @@ class Bulk(Subcommand):
             text, found = "0 jobs match and can be changed: no job was started", {"job": None}
         else:
             job = bulk.start(action, filters, values)
-            text, found = f"job #{job.pk} does it: see its page in the admin", {"job": job.pk}
+            text = (
+                f"job #{job.pk} performs the action once a worker runs it: see its page in the "
+                "admin"
+            )
+            found = {"job": job.pk}
         if options["format"] == "json":
             self.print_json(found)
         else:

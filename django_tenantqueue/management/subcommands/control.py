@@ -52,7 +52,9 @@ class ControlSubcommand(Subcommand):
         parser.add_argument("--tenant", help="exact tenant; alone: all its queues")
         if makes:
             parser.add_argument(
-                "--allow-unknown", action="store_true", help="also a task that no code here knows"
+                "--allow-unknown",
+                action="store_true",
+                help="also accept a task that is unknown here",
             )
         self.add_format(parser)
         self.add_database(parser)
@@ -65,7 +67,8 @@ class ControlSubcommand(Subcommand):
             names = ", ".join(map(_option, self.kinds))
             said = f"{' and '.join(map(_option, given))} are given: " if given else ""
             raise CommandError(
-                f"{said}say what it is about by one of {names}. Run it once for each", returncode=2
+                f"{said}choose rows with one of {names}. Run the command once for each",
+                returncode=2,
             )
         kind = next(iter(given), "queue")
         if tenant is not None:
@@ -128,11 +131,9 @@ class Pause(ControlSubcommand):
     help = "Start no more jobs of a queue, task, session, user limit or monitor."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         self.add_kinds(parser, makes=True)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Pause it."""
         using, (kind, given) = jobs_database(options["database"]), self.chosen(options)
         done = control.pause(**given, using=using)
         self.tell(kind, done, using, options, changed="paused", unchanged="was paused already")
@@ -141,14 +142,12 @@ class Pause(ControlSubcommand):
 class Resume(ControlSubcommand):
     """Resumes what its options name."""
 
-    help = "Start jobs again of what was paused, and of sessions that have halted."
+    help = "Resume what was paused, and sessions that halted."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         self.add_kinds(parser, makes=False)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Resume it."""
         using, (kind, given) = jobs_database(options["database"]), self.chosen(options)
         done = control.resume(**given, using=using)
         self.tell(kind, done, using, options, changed="resumed", unchanged="was not paused")
@@ -160,7 +159,6 @@ class Cancel(ControlSubcommand):
     help = "Cancel jobs, or a monitor with all its details."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the arguments and options."""
         add = parser.add_argument
         add("ids", nargs="*", type=_job_number, metavar="ID", help="numbers of jobs: 1753 or #1753")
         add("--monitor", type=row_number, metavar="ID", help=KINDS["monitor"])
@@ -168,7 +166,6 @@ class Cancel(ControlSubcommand):
         self.add_database(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Cancel them."""
         using, (kind, given) = jobs_database(options["database"]), self.chosen(options)
         done = control.cancel(**given, using=using)
         self.tell(kind, done, using, options, changed="cancelled", unchanged="had ended already")
@@ -188,7 +185,6 @@ class Retry(Cancel):
     help = "Make failed or cancelled jobs ready again, or a monitor's failed details."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Retry them."""
         using, (kind, given) = jobs_database(options["database"]), self.chosen(options)
         done = control.retry(**given, using=using)
         self.tell(kind, done, using, options, changed="ready again", unchanged="nothing to retry")
@@ -201,7 +197,6 @@ class Tune(ControlSubcommand):
     kinds = tuple(KINDS)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the arguments and options."""
         parser.add_argument(
             "columns",
             nargs="+",
@@ -212,7 +207,6 @@ class Tune(ControlSubcommand):
         self.add_kinds(parser, makes=True)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Write them."""
         using, (kind, given) = jobs_database(options["database"]), self.chosen(options)
         columns = dict(options["columns"])
         if len(columns) < len(options["columns"]):

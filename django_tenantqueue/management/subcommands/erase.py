@@ -19,7 +19,7 @@ def _answer(question: str) -> str:
     try:
         return input(question)
     except EOFError:
-        raise CommandError("nothing was deleted: give --no-input to be asked nothing") from None
+        raise CommandError("nothing was deleted: use --no-input to skip the question") from None
 
 
 class Erase(Subcommand):
@@ -28,7 +28,6 @@ class Erase(Subcommand):
     help = "Delete all that is stored about a tenant: jobs, queues, all other rows."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         add = parser.add_argument
         add("--tenant", required=True, help="exact tenant")
         add("--stop", action="store_true", help="ask its running jobs to stop")
@@ -37,20 +36,19 @@ class Erase(Subcommand):
             type=seconds,
             default=60.0,
             metavar="SECONDS",
-            help="with --stop: longest wait for their ends (default: 60)",
+            help="with --stop: longest wait for them to end (default: 60)",
         )
-        add("--no-input", action="store_true", help="do not ask")
+        add("--no-input", action="store_true", help="do not ask for confirmation")
         self.add_format(parser)
         self.add_database(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Ask, delete, and print the numbers of rows."""
         using, tenant = jobs_database(options["database"]), options["tenant"]
         queues = TenantQueue.objects.using(using).filter(tenant=tenant).count()
         if not options["no_input"]:
             text = (
                 f"All rows of tenant {tenant!r}, with {number_of('queue', queues)}, are deleted "
-                "permanently.\nType the name of the tenant to go on: "
+                "permanently.\nType the name of the tenant to continue: "
             )
             if _answer(text) != tenant:
                 raise CommandError("nothing was deleted")

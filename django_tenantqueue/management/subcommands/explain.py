@@ -33,12 +33,11 @@ class Answer:
 
 
 class Explain(Subcommand):
-    """Prints why one job does not run, or what bounds a monitor."""
+    """Prints why one job does not run, or what limits a monitor."""
 
-    help = "Say why a job does not run, or what bounds a monitor, and the remedies."
+    help = "Explain why a job does not run, or what limits a monitor, with remedies."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         add = parser.add_argument
         add("id", type=row_number, metavar="ID", help="the number of the job: 1753 or #1753")
         add("--monitor", action="store_true", help="ID is the number of a monitor")
@@ -46,7 +45,6 @@ class Explain(Subcommand):
         self.add_database(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print the answer."""
         using = jobs_database(options["database"])
         read = _read_monitor if options["monitor"] else _read_job
         answer = read(using, options["id"])

@@ -20,12 +20,10 @@ class Export(Subcommand):
     help = "Print all jobs of a tenant as lines of JSON, with the history."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         parser.add_argument("--tenant", required=True, help="exact tenant")
         parser.add_argument("--database", help="alias of the jobs' database, or of a replica of it")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print the jobs, and at the end their number to stderr."""
         using, tenant = jobs_database(options["database"]), options["tenant"]
         if not TenantQueue.objects.using(using).filter(tenant=tenant).exists():
             raise CommandError(f"tenant {tenant!r} has no queue")

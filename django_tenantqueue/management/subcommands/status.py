@@ -27,7 +27,6 @@ class Status(Subcommand):
     help = "Show the workers, what they run, maintenance, and why jobs do not start."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         parser.add_argument(
             "--jobs",
             type=_count,
@@ -40,7 +39,6 @@ class Status(Subcommand):
 
     @no_translations  # its words are English, and those of the report with them
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print the report."""
         report = read_report(jobs_database(options["database"]), jobs=options["jobs"])
         if options["format"] == "json":
             self.print_json({**asdict(report), "problems": list(map(_shown, report.problems))})

@@ -1,4 +1,4 @@
--- The jobs that a gate has let through and that have not ended, at most `most`: of a session, a
+-- The jobs that a gate has released and that have not ended, at most `most`: of a session, a
 -- user or an exclusive key. They are read in no order.
 -- Locks: none. Indexes: tenantqueue_job_session_inside, tenantqueue_job_limit_user_inside,
 -- tenantqueue_job_exclusive_inside.

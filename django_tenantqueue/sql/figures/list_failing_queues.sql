@@ -1,4 +1,4 @@
--- Queues with failures since `since`, for some pairs of task and class of error: of each pair the
+-- Queues with failures since `since`, for some pairs of task and exception class: of each pair the
 -- `listed` queues that failed most, and how many there are. The newest `most` rows of each pair are
 -- read; `capped`: there may be more queues. Index: tenantqueue_figure_groups.
 WITH counted AS (

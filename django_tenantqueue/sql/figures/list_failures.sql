@@ -1,4 +1,4 @@
--- Failures since `since` in periods of `seconds`, by task and class of error: of the `groups` most
+-- Failures since `since` in periods of `seconds`, by task and exception class: of the `groups` most
 -- frequent groups. Queue 0 is all queues, whose rows count each failure once. Of each queue the
 -- newest `most` rows are read; `read_from` is where the first queue that has more was left.
 -- Index: tenantqueue_figure_errors.

@@ -1,4 +1,4 @@
--- Write what is known of runs that still go on: the true start, progress, statistics.
+-- Write the state of running jobs: the true start, progress, statistics.
 -- `ages` are seconds since the start. Fenced by (worker, claim_seq). Index: primary key.
 -- Locks: the job rows, SKIP LOCKED: the worker's claims and heartbeats come behind this statement,
 -- and must not wait for a row that an operator's open transaction holds.

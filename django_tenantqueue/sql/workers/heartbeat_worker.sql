@@ -1,5 +1,5 @@
--- Sign of life of one worker process, with what it is doing; tells it whether an operator wants it
--- to drain. `error` is NULL when nothing has gone wrong since the last one.
+-- Write the heartbeat of one worker process, with what it is doing; return whether an operator
+-- asked it to drain. `error` is NULL when nothing has gone wrong since the last one.
 -- It waits for no disk, as sleep_worker.sql does not.
 -- Index: primary key. No indexed column is written, so that the update stays within its page.
 UPDATE tenantqueue_worker

@@ -73,12 +73,12 @@ def _found_by_apps(of_apps: Sequence[Condition], look: Look) -> list[Problem]:
     try:
         with undone_alone(look.using):
             return [problem for condition in of_apps for problem in _found(condition, look)]
-    except Exception:  # noqa: BLE001 - the error is met again below, and told
+    except Exception:  # noqa: BLE001 - the error is raised again below, and shown
         return [problem for condition in of_apps for problem in _found_by_app(condition, look)]
 
 
 def _found_by_app(condition: Condition, look: Look) -> list[Problem]:
-    """Return the same of an app, whose error is a problem, too: the others are still told."""
+    """Return the same of an app. Its error becomes a problem, and the others are still shown."""
     try:
         with undone_alone(look.using):
             return list(_found(condition, look))
@@ -86,7 +86,7 @@ def _found_by_app(condition: Condition, look: Look) -> list[Problem]:
         raw = connections[look.using].connection
         if raw is None or raw.closed:
             raise
-        logger.exception("condition %s cannot be looked for", condition.code)
+        logger.exception("checking condition %s failed", condition.code)
         what = f"{gettext('error')} ({type(error).__name__})"  # its text may be of other tenants
         return [Problem(condition.code, f"{condition.title or condition.code}: {what}", "")]
 

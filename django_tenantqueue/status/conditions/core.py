@@ -126,8 +126,8 @@ CORE: Final = (
         ),
         remedy=_("Start a worker without filters, or one that takes it: “%(command)s”."),
         fleet=_(
-            "ready jobs that no worker takes, in %(names)s: "
-            "start one with manage.py runworker that takes them"
+            "ready jobs that no worker takes, in %(names)s: start a worker that takes them with "
+            "manage.py runworker"
         ),
         where="queues",
         filter="trouble=no-worker",
@@ -149,7 +149,7 @@ CORE: Final = (
     _people(
         Code.NOT_SENT,
         job=_("Its dispatcher cannot send jobs: %(error)s"),
-        remedy=_("Look at the broker. It is tried again every few seconds."),
+        remedy=_("Check the broker. Sending is retried every few seconds."),
     ),
     _people(
         Code.WORKER_GONE,
@@ -167,13 +167,13 @@ CORE: Final = (
     _people(
         Code.WORKER_SILENT,
         title=_("silent worker"),
-        job=_("Its worker gave no sign of life for %(for)s."),
+        job=_("Its worker has sent no heartbeat for %(for)s."),
         remedy=_(
-            "Another worker rescues it when the worker is dead. If it lives, look at its machine."
+            "If the worker is dead, another one rescues the job. If it is alive, check its machine."
         ),
         fleet=ngettext_lazy(
-            "%(silent)d of %(all)d worker gave no sign of life for %(time)s",
-            "%(silent)d of %(all)d workers gave no sign of life for %(time)s",
+            "%(silent)d of %(all)d worker has sent no heartbeat for %(time)s",
+            "%(silent)d of %(all)d workers have sent no heartbeat for %(time)s",
             "all",
         ),
         where="workers",
@@ -242,8 +242,8 @@ CORE: Final = (
     _people(
         Code.SESSION_HALTED,
         title=_("halted session"),
-        job=_("Its session has halted since job #%(job)d did not end well."),
-        remedy=_("Look at that job, then resume the session."),
+        job=_("Its session halted because job #%(job)d failed or was cancelled."),
+        remedy=_("Check that job, then resume the session."),
         fleet=_("held jobs in halted sessions (resume them in the admin): %(names)s"),
         where="sessions",
         filter="halted=yes",
@@ -325,7 +325,7 @@ CORE: Final = (
     ),
     _people(
         Code.MONITOR_WITHOUT_SLOTS,
-        job=_("Its monitor feeds 0 details at once."),
+        job=_("“parallel” of its monitor is 0."),
         remedy=_("Raise “parallel” of the monitor."),
     ),
     _people(
@@ -350,24 +350,24 @@ CORE: Final = (
     ),
     _people(
         Code.PROMOTION_LATE,
-        job=_("It is due since %(when)s, and was not made ready."),
+        job=_("It has been due since %(when)s, but is not ready yet."),
         remedy=_("The maintenance of a worker does that: see “manage.py tenantqueue status”."),
     ),
     _time(
         Code.CANCEL_REQUESTED,
         job=_("It was asked to stop, at %(at)s."),
-        remedy=_("The task stops where it looks, or is interrupted."),
+        remedy=_("The task stops at its next check, or is interrupted."),
     ),
     _time(
         Code.MONITOR_WAITS,
         job=_("Its monitor waits for its turn in its session."),
-        remedy=_("It goes on when the jobs before the monitor have ended."),
+        remedy=_("It continues when the jobs before the monitor have ended."),
     ),
     _time(
         Code.SESSION_BUSY,
         title=_("jobs held by a session"),
-        job=_("It stands in the line of its session, behind job #%(id)d."),
-        remedy=_("It goes on when that job has ended."),
+        job=_("It waits in its session behind job #%(id)d."),
+        remedy=_("It continues when that job has ended."),
         fleet=_("jobs have been held by sessions for over a minute: %(names)s"),
         where="sessions",
         find=found.held_by("session"),
@@ -381,7 +381,7 @@ CORE: Final = (
             "Its user has reached the limit: %(most)d jobs may run at once (%(jobs)s do).",
             "most",
         ),
-        remedy=_("It goes on when one of them has ended. Or raise the user limit."),
+        remedy=_("It continues when one of them has ended. Or raise the user limit."),
         fleet=_("jobs have been held by user limits for over a minute: %(names)s"),
         where="users",
         find=found.held_by("limit_user"),
@@ -391,7 +391,7 @@ CORE: Final = (
         Code.EXCLUSIVE_HELD,
         title=_("jobs held by a unique key"),
         job=_("Job #%(id)d has the same exclusive key and runs first."),
-        remedy=_("It goes on when that job has ended."),
+        remedy=_("It continues when that job has ended."),
         fleet=_("jobs have been held by unique keys for over a minute: %(names)s"),
         where="jobs",
         filter="state=held",
@@ -401,7 +401,7 @@ CORE: Final = (
     _time(
         Code.DETAILS_LEFT,
         job=_("It runs after the last detail of its monitor."),
-        remedy=_("It goes on when the details have ended."),
+        remedy=_("It continues when the details have ended."),
     ),
     _time(
         Code.MONITOR_FULL,
@@ -410,12 +410,12 @@ CORE: Final = (
             "Its monitor has %(parallel)d details in flight, and its “parallel” allows no more.",
             "parallel",
         ),
-        remedy=_("It is fed when one of them has ended. Or raise “parallel”."),
+        remedy=_("It continues when one of them has ended. Or raise “parallel”."),
     ),
     _time(
         Code.MONITOR_INTERVAL,
-        job=_("Its monitor feeds details every %(interval)s: the next time in %(time)s."),
-        remedy=_("It is fed later by itself. Or lower the interval."),
+        job=_("Its monitor starts details every %(interval)s: the next time in %(time)s."),
+        remedy=_("It continues then by itself. Or lower the interval."),
     ),
     _time(
         Code.QUEUE_BOUNDS_MONITOR,
@@ -436,7 +436,7 @@ CORE: Final = (
             "Its task has reached its limit: %(slots)d jobs may run at once, of all tenants.",
             "slots",
         ),
-        remedy=_("It goes on when one of its jobs has ended. Or raise the task's limit."),
+        remedy=_("It continues when one of its jobs has ended. Or raise the task's limit."),
         fleet=_("jobs have been held by the limits or rates of tasks for over a minute: %(names)s"),
         where="tasks",
         find=found.held_by("task"),
@@ -500,7 +500,7 @@ CORE: Final = (
     _time(Code.SCHEDULED, job=_("It is scheduled for %(when)s."), remedy=_BY_ITSELF),
     _time(
         Code.NOT_RELEASED,
-        job=_("Its %(gate)s lets it through, but that has not been done yet."),
-        remedy=_("The maintenance does it within about a second, while a worker runs."),
+        job=_("Its %(gate)s has room for it, but has not released it yet."),
+        remedy=_("The maintenance of a running worker releases it within about a second."),
     ),
 )

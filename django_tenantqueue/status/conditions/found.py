@@ -199,7 +199,7 @@ def line(kind: str, why: str) -> Callable[[Look], Values]:
 
 
 def held_by(gate: str) -> Callable[[Look], Values]:
-    """Return what finds the jobs that a gate holds for long; line() tells of closed gates."""
+    """Return what finds the jobs that a gate holds for long; line() finds closed gates."""
 
     def find(look: Look) -> Iterator[str]:
         told = {(row.kind, row.tenant, row.name) for row in look.lines}
@@ -213,7 +213,7 @@ def held_by(gate: str) -> Callable[[Look], Values]:
 
 
 def late(look: Look) -> Values:
-    """Ready jobs wait for long in queues that go on."""
+    """Ready jobs wait for long in queues that are not blocked."""
     text = gettext("%s (full)")
     return names(
         text % full_name(queue.tenant, queue.name)
@@ -227,7 +227,7 @@ def late(look: Look) -> Values:
 
 
 def _newest(look: Look) -> float:
-    """Return how long ago a duty was done."""
+    """Return how long ago the newest duty ran."""
     return min((duty.ran_seconds_ago for duty in look.duties), default=0.0)
 
 

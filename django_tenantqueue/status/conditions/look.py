@@ -1,4 +1,4 @@
-"""The fleet at one moment, as conditions look at it."""
+"""The fleet at one moment, as conditions read it."""
 
 from __future__ import annotations
 

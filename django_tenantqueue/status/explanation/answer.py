@@ -40,10 +40,10 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One thing that keeps a job from running, and what would change it.
+    """One thing that keeps a job from running, and its remedy.
 
-    `jobs` are jobs that the sentence is about, at most NAMED. `done_by`: who did it,
-    where the list of changes tells.
+    `jobs` are jobs that the sentence mentions, at most NAMED. `done_by`: who did it, if the audit
+    log knows.
     """
 
     code: Code

@@ -1,4 +1,4 @@
-"""Who has set a column, as the list of changes tells."""
+"""Who has set a column, from the audit log."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .names import Named, target_of
 
 
 def who_set(row: Model, column: str, value: Any) -> Operator | None:
-    """Return who set a column to the value that it has now; None: no change tells.
+    """Return who set a column to its current value; None: the audit log does not know.
 
-    Raw SQL leaves no change. A newer change to another value means that it has acted since.
+    Raw SQL leaves no entry. A newer entry with another value shows that it was used since.
     """
     for change in _changes(row):
         if column in change.after:
@@ -32,7 +32,7 @@ def set_cause(code: Code, row: Named, column: str, told: Any = None) -> Cause:
 
 
 def who_did(row: Model, action: Change.Action) -> Operator | None:
-    """Return who did this last; None: no change tells."""
+    """Return who did this last; None: the audit log does not know."""
     return next((_operator(change) for change in _changes(row) if change.action == action), None)
 
 

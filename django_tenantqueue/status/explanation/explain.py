@@ -91,16 +91,16 @@ def _runs(job: Job, worker: Worker | None, now: datetime) -> str:
         )
     elif worker is not None and worker.role == Role.RUNNER and since is not None:
         told = gettext(
-            "It runs for %(for)s, since %(since)s, in the process %(worker)s of the executor "
-            "%(executor)s, attempt %(attempt)d of %(most)d."
+            "It has been running for %(for)s, since %(since)s, in the process %(worker)s of the "
+            "executor %(executor)s, attempt %(attempt)d of %(most)d."
         )
     elif job.state == State.RUNNING and since is not None:
         told = gettext(
-            "It runs for %(for)s, since %(since)s, on worker %(worker)s, attempt %(attempt)d of "
-            "%(most)d."
+            "It has been running for %(for)s, since %(since)s, on worker %(worker)s, attempt "
+            "%(attempt)d of %(most)d."
         )
     else:
-        told = gettext("Worker %(worker)s has claimed it for %(for)s, and is about to start it.")
+        told = gettext("Worker %(worker)s claimed it %(for)s ago, and is about to start it.")
         values.setdefault("for", duration_text(0.0))
     return told % values
 
@@ -169,7 +169,7 @@ def _time_causes(job: Job, now: datetime) -> Iterator[Cause]:
 
 
 def _gate_causes(using: str, job: Job, queue: TenantQueue | None, now: datetime) -> Iterator[Cause]:
-    """Yield what holds it: the gate that it stands before, and those behind that one."""
+    """Yield what holds it: its current gate, and those after that."""
     busy = job.state != State.SCHEDULED
     looks: dict[str, Callable[[], Iterator[Cause]]] = {
         MONITOR: lambda: monitor_causes(using, job, queue, now),

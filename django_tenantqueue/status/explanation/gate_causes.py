@@ -45,7 +45,7 @@ def _busy(using: str, key: str, row: Session | None, job_id: int, now: datetime)
     inside = [job for job in list_gate_jobs(using, SESSION, key, most=NAMED) if job.id != job_id]
     if inside:
         first = inside[0]
-        told = _("It stands in the line of its session, behind job #%(id)d (%(does)s).")
+        told = _("It waits in its session behind job #%(id)d (%(does)s).")
         values = {"id": first.id, "does": _does(first, now)}
         yield cause_of(Code.SESSION_BUSY, values, target, [first.id], told=told)
         return
@@ -54,7 +54,7 @@ def _busy(using: str, key: str, row: Session | None, job_id: int, now: datetime)
         return
     head = load.head_id or 0
     if load.head_run_at is not None and load.head_run_at > now:
-        told = _("It stands in the line of its session, behind job #%(id)d (until %(at)s).")
+        told = _("It waits in its session behind job #%(id)d (until %(at)s).")
         values = {"id": head, "at": until_text(load.head_run_at, now)}
         yield cause_of(Code.SESSION_BUSY, values, target, [head], told=told)
     else:

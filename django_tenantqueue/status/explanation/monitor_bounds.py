@@ -1,4 +1,4 @@
-"""What bounds a monitor now: why no more of its details run."""
+"""What limits a monitor now: why no more of its details run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WHOLE = 0
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A cause, and how many details it keeps from running; WHOLE: it concerns the monitor."""
+    """A cause, and how many details it blocks; WHOLE: it concerns the monitor."""
 
     cause: Cause
     details: int
@@ -50,9 +50,9 @@ class MonitorAnswer:
 
 
 def explain_monitor(using: str, monitor: ConcurrentJobMonitor, now: Progress) -> MonitorAnswer:
-    """Return what bounds a monitor, the worst first. `now`: its progress.
+    """Return what limits a monitor, the worst first. `now`: its progress.
 
-    Each read is of an index and bounded. Details in flight are looked at up to COUNTED_TO.
+    Each read is of an index and bounded. Details in flight are counted up to COUNTED_TO.
     """
     if now.status in ("ended", "cancelled"):
         told = gettext("It has ended.") if now.status == "ended" else gettext("It was cancelled.")
@@ -74,8 +74,8 @@ def explain_monitor(using: str, monitor: ConcurrentJobMonitor, now: Progress) ->
 
 def _does(now: Progress, bounds: Sequence[Bound]) -> str:
     if now.left and not bounds:
-        return gettext("Nothing bounds it: every detail that is left is in flight.")
-    return gettext("%(running)s of the %(left)s details that are left run.") % {
+        return gettext("Nothing limits it: all remaining details are in flight.")
+    return gettext("%(running)s of the %(left)s remaining details are running.") % {
         "running": f"{now.running:,}",
         "left": f"{now.left:,}",
     }
@@ -111,7 +111,9 @@ def _found(using: str, gate: MonitorGate, now: Progress) -> Iterator[Bound]:
 def _stops(using: str, gate: MonitorGate, target: Target, moment: datetime) -> Iterator[Cause]:
     """Yield why it feeds nothing at all."""
     told = {
-        Code.MONITOR_CANCELLED: gettext("It was cancelled. What has not ended is being cancelled."),
+        Code.MONITOR_CANCELLED: gettext(
+            "It was cancelled. Its unfinished details are being cancelled."
+        ),
         Code.MONITOR_PAUSED: gettext("It is paused: no further detail starts."),
         Code.MONITOR_STOPPED: ngettext(
             "It has stopped: %d detail has failed.",
@@ -125,7 +127,7 @@ def _stops(using: str, gate: MonitorGate, target: Target, moment: datetime) -> I
         yield replace(cause, sentence=told[cause.code])
     if gate.anchor_line == "session" and gate.session_key is not None:
         waits = _("It waits for its turn in its session.")
-        remedy = _("It goes on when the jobs before it have ended.")
+        remedy = _("It continues when the jobs before it have ended.")
         yield cause_of(Code.MONITOR_WAITS, target=target, told=waits, remedy=remedy)
         yield from session_causes(using, gate.session_key, gate.anchor_id, moment)
 
@@ -137,8 +139,8 @@ def _own(gate: MonitorGate, target: Target, now: Progress, *, is_alone: bool) ->
     inside = now.running + now.ready + now.retrying
     if inside < gate.parallel and not gate.interval_seconds:
         told = ngettext_lazy(
-            "It has room for %(room)d more detail, which is about to be fed.",
-            "It has room for %(room)d more details, which are about to be fed.",
+            "It has room for %(room)d more detail, which is about to start.",
+            "It has room for %(room)d more details, which are about to start.",
             "room",
         )
         room = {"room": gate.parallel - inside}
@@ -148,8 +150,8 @@ def _own(gate: MonitorGate, target: Target, now: Progress, *, is_alone: bool) ->
             "interval": duration_text(gate.interval_seconds),
             "time": duration_text(gate.feeds_in_seconds or 0.0),
         }
-        told = _("It feeds details every %(interval)s: the next time in %(time)s.")
-        remedy = _("Lower the interval. With 0 a detail is fed whenever one has ended.")
+        told = _("It starts details every %(interval)s: the next time in %(time)s.")
+        remedy = _("Lower the interval. With 0, the next detail starts as soon as one ends.")
         found = cause_of(Code.MONITOR_INTERVAL, values, target, told=told, remedy=remedy)
         yield Bound(found, WHOLE)
     elif is_alone:

@@ -32,8 +32,8 @@ def worker_causes(
         return
     if not alive:
         told = ngettext_lazy(
-            "No worker runs: %(count)d worker gave no sign of life for %(seconds)d s.",
-            "No worker runs: %(count)d workers gave no sign of life for %(seconds)d s.",
+            "No worker runs: %(count)d worker has sent no heartbeat for %(seconds)d s.",
+            "No worker runs: %(count)d workers have sent no heartbeat for %(seconds)d s.",
             "count",
         )
         values = {"count": len(workers), "seconds": SILENT.total_seconds()}
@@ -54,7 +54,7 @@ def worker_causes(
 
 
 def _down(dispatchers: list[Worker]) -> Iterator[Cause]:
-    """Yield that the dispatchers of an executor have not been able to send jobs lately."""
+    """Yield a cause if the dispatchers of an executor could not send jobs lately."""
     troubled = [worker for worker in dispatchers if is_down(worker)]
     if len(troubled) == len(dispatchers):
         values = {"error": troubled[0].last_error[:200]}
@@ -85,7 +85,7 @@ def _no_worker_takes(alive: list[Worker], going_on: list[Worker], queue: TenantQ
     found = cause_of(Code.NO_WORKER_TAKES, taken)
     if not Takers.of(alive).serve(queue):
         return found
-    leaving = gettext("Workers that do take it drain or stop.")
+    leaving = gettext("The workers that take it are draining or stopping.")
     return replace(found, sentence=f"{found.sentence} {leaving}")
 
 

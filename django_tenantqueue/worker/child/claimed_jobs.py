@@ -35,9 +35,9 @@ class ClaimedJobs:
         self.draining = False
         """No more jobs are claimed."""
         self.to_give_back: dict[float, list[tuple[int, int]]] = {}
-        """Delay in seconds -> claims (id, claim_seq) to give back."""
+        """Delay in seconds -> claims (id, claim_seq) to return."""
         self.reasons: dict[tuple[int, int], str] = {}
-        """Claim to give back -> JSON text of the error that is the reason."""
+        """Returned claim -> JSON text of the error that is the reason."""
         self._thread_slots = threads
         self._async_slots = async_slots
         self._jobs: dict[int, RunningJob] = {}
@@ -104,7 +104,7 @@ class ClaimedJobs:
         return [r for r in self._jobs.values() if r._ended is None]
 
     def claims(self) -> set[tuple[int, int]]:
-        """Return the claims (id, claim_seq) of the claimed jobs and of those to give back."""
+        """Return the claims (id, claim_seq) of the claimed jobs and of those to return."""
         returned = {claim for claims in self.to_give_back.values() for claim in claims}
         return returned | {(r.id, r._claimed.claim_seq) for r in self._jobs.values()}
 
@@ -121,7 +121,7 @@ class ClaimedJobs:
         return True
 
     def give_back(self, running: RunningJob) -> None:
-        """Give a job back to the queue, unless it has started."""
+        """Return a job to its queue, unless it has started."""
         if self.take_back(running):
             self.claim_ahead.stalled()
             self.to_return(running)
@@ -132,7 +132,7 @@ class ClaimedJobs:
         delay_seconds: float = 0.0,
         reason: str | None = None,
     ) -> None:
-        """Give claims (id, claim_seq) back to the queue soon, with the error that says why."""
+        """Return claims (id, claim_seq) to their queues soon, with the error that is the reason."""
         for claim in claims:
             self.to_give_back.setdefault(delay_seconds, []).append(claim)
             if reason is not None:
@@ -141,11 +141,11 @@ class ClaimedJobs:
     def to_return(
         self, running: RunningJob, delay_seconds: float = 0.0, reason: str | None = None
     ) -> None:
-        """Give the claim of a job back to the queue soon, with the error that says why."""
+        """Return the claim of a job to its queue soon, with the error that is the reason."""
         self.return_claims([(running.id, running._claimed.claim_seq)], delay_seconds, reason)
 
     def interrupt(self, running: RunningJob, error: type[TenantQueueError]) -> None:
-        """Stop a job that runs, once; again if Python ignored it (`repeat_interruption`)."""
+        """Interrupt a running job once; again if Python ignored it (`repeat_interruption`)."""
         if running._interrupted:
             return
         running._interrupted = True

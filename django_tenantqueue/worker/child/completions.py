@@ -34,7 +34,7 @@ PROGRAM_LIMIT = "54"
 
 @dataclass(frozen=True, slots=True)
 class Refusal(Finished):
-    """The error that is stored in place of an end that the server refused."""
+    """The error that is stored instead of a result that the server rejected."""
 
 
 class Completions:
@@ -122,25 +122,31 @@ class Completions:
         return stored, follow_ups
 
     def _not_stored(self, record: Finished | Failed, error: psycopg.Error) -> None:
-        """Replace an end that the server refuses for good by an error; retry others later."""
+        """Replace a result that the server rejects by an error; retry after other failures."""
         if is_final(error) and not isinstance(record, Refusal):
             logger.error(
-                "job %s: its end is refused: %s", record.id, error, extra=about_id(record.id)
+                "job %s: PostgreSQL rejected its result: %s",
+                record.id,
+                error,
+                extra=about_id(record.id),
             )
             self._finished.append(_refused(record, error))
             return
         # rarely if even the error in its place was refused
         pause = RETRY_SECONDS * (50 if isinstance(record, Refusal) else 1)
         logger.warning(
-            "job %s: its end is stored later: %s", record.id, error, extra=about_id(record.id)
+            "job %s: storing its result failed, retrying: %s",
+            record.id,
+            error,
+            extra=about_id(record.id),
         )
         self._held_back.append((time.monotonic() + pause, record))
         self._held_back = deque(sorted(self._held_back, key=lambda held: held[0]))
 
     def look_after(self, ends: Sequence[Finished | Failed], answer: Exchange) -> None:
-        """See to the completions that were not stored.
+        """Handle the completions that were not stored.
 
-        The job of a failed run was cancelled meanwhile, or lost: it gets no other attempt. Other
+        The job of a failed run was cancelled in the meantime, or lost: it is not retried. Other
         claims were lost.
         """
         if len(answer.finished) + len(answer.rescheduled) == len(ends):
@@ -152,7 +158,7 @@ class Completions:
                 self.add(record.as_cancelled())
             else:
                 logger.warning(
-                    "job %s: the claim was lost; its end was not stored",
+                    "job %s: the claim was lost, so its result was not stored",
                     record.id,
                     extra=about_id(record.id),
                 )
@@ -174,7 +180,7 @@ def is_final(error: psycopg.Error) -> bool:
 
 
 def _refused(record: Finished | Failed, error: psycopg.Error) -> Refusal:
-    message = f"PostgreSQL refused the result, error or statistics of this run: {error}"
+    message = f"PostgreSQL rejected the result, error or statistics of this run: {error}"
     described = stored_error(InvalidResult, message, attempt=None)
     age = record.age_seconds if isinstance(record, Finished) else None
     return Refusal(

@@ -1,7 +1,7 @@
 """A claim loop that sends its jobs to other processes instead of running them.
 
-A job that is sent stays claimed by this process, `queued`, until a process takes it over: then it
-is that process's. See docs/explanation/executors.md.
+A sent job stays claimed by this process, `queued`, until another process takes it over. See
+docs/explanation/executors.md.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SentJobs(RunningJobs):
 
     @property
     def next_at(self) -> float:
-        """When the next look is due (monotonic time)."""
+        """When the next check is due (monotonic time)."""
         return self._look_at
 
     def run_once(self, connection: psycopg.Connection[Any], now: float) -> None:
@@ -78,7 +78,7 @@ class DispatchLoop(ClaimLoop):
         executor.start(self.worker_id, self._give_back)
 
     def _give_back(self, running: RunningJob) -> None:
-        """Take a job that could not be sent; called in any thread."""
+        """Return a job that could not be sent; called in any thread."""
         self.report(running, Outcome(give_back=0.0))
 
     def _may_claim(self) -> bool:
@@ -89,7 +89,7 @@ class DispatchLoop(ClaimLoop):
         if error:
             self.heartbeat.note_error(error)
         if error != self._told:
-            self.heartbeat.hurry()  # its row tells it
+            self.heartbeat.hurry()  # the row shows it
         self._told = error
         held = len(self.claimed_jobs)
         super()._duties(now)
@@ -102,6 +102,6 @@ class DispatchLoop(ClaimLoop):
         return rest if self.executor.is_up else min(rest, DISPATCH_SECONDS)
 
     def close(self) -> None:
-        """Send no more, and sign off."""
+        """Send no more, and delete this worker's row."""
         self.executor.close()
         super().close()

@@ -96,7 +96,7 @@ class ThreadExecutor(Executor):
             raise_in_thread(running._thread_id, error)
 
     def stop(self) -> None:
-        """Let idle threads end."""
+        """End idle threads."""
         for _ in self._threads:
             self._jobs.put(None)
 
@@ -133,7 +133,7 @@ class ThreadExecutor(Executor):
             signal.pthread_sigmask(signal.SIG_SETMASK, signals)
             if failures.are_many(outcome):
                 logger.warning(
-                    "thread %s is replaced: %s jobs in a row failed in it within a second",
+                    "thread %s is replaced: %s jobs in a row failed within a second each",
                     number,
                     MOST_FAILURES,
                 )
@@ -162,15 +162,15 @@ class Failures:
 
 
 def _make_caches() -> None:
-    """Make this thread's cache backends in its own context, which the contexts of jobs copy.
+    """Create this thread's cache backends in its own context, which the contexts of jobs copy.
 
-    Made in the context of a job, they would connect to their servers anew with each job.
+    Created in the context of a job, they would reconnect to their servers with each job.
     """
     try:
         for alias in caches:
             caches[alias]
     except Exception:
-        logger.exception("a cache of CACHES cannot be made")
+        logger.exception("creating a cache of CACHES failed")
 
 
 def raise_in_thread(thread_id: int | None, error: type[TenantQueueError]) -> None:
@@ -182,9 +182,9 @@ def raise_in_thread(thread_id: int | None, error: type[TenantQueueError]) -> Non
 
 
 def repeat_interruption(unraisable: sys.UnraisableHookArgs) -> None:
-    """Have an interruption repeated that hit a destructor, where Python ignores it (a hook of sys).
+    """Repeat an interruption that hit a destructor, where Python ignores it (a hook of sys).
 
-    Raised from here it would be ignored again: the worker's next look at its jobs raises it.
+    Raised from here it would be ignored again: the worker's next check of its jobs raises it.
     """
     running = running_or_none()
     if unraisable.exc_type in (Cancelled, TimeLimitExceeded) and running is not None:

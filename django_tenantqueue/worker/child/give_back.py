@@ -29,7 +29,7 @@ RETRIABLE = (
 
 
 class GiveBack:
-    """Gives back the jobs that one worker process has claimed and will not run."""
+    """Returns the jobs that one worker process has claimed and will not run."""
 
     def __init__(self, worker_id: int, claimed_jobs: ClaimedJobs, completions: Completions) -> None:
         self._worker_id = worker_id
@@ -40,29 +40,29 @@ class GiveBack:
 
     @property
     def next_at(self) -> float | None:
-        """When the next claims are given back (monotonic time); None when there are none."""
+        """When the next claims are returned (monotonic time); None without any."""
         return self._next_at if self._claimed_jobs.to_give_back else None
 
     def doubt(self) -> None:
-        """Look for unknown claims for some time: a statement has failed."""
+        """Search for unknown claims for some time: a statement has failed."""
         self._doubt_until = time.monotonic() + DOUBT_SECONDS
 
     def find_unknown(self, connection: psycopg.Connection[Any]) -> None:
-        """Find claims that were committed but whose answer never came: no process runs them."""
+        """Put back claims that were committed but whose answer was lost: no process runs them."""
         if time.monotonic() >= self._doubt_until:
             return
         held = finish_queries.find_claims(connection, self._worker_id)
         unknown = held - self._claimed_jobs.claims() - self._completions.claims()
         for job_id, _ in unknown:
             logger.warning(
-                "job %s was claimed in a transaction without answer: given back",
+                "job %s was claimed, but the answer to the claim was lost: the job is returned",
                 job_id,
                 extra=about_id(job_id),
             )
         self._claimed_jobs.return_claims(unknown)
 
     def run_once(self, connection: psycopg.Connection[Any]) -> None:
-        """Give claims back; those whose rows are locked are left for a later round."""
+        """Return claims; those whose rows are locked are retried."""
         for delay, claims in list(self._claimed_jobs.to_give_back.items()):
             left: list[tuple[int, int]] = []
             try:
@@ -82,7 +82,10 @@ class GiveBack:
             self._return(connection, [claim], delay)
         except RETRIABLE as error:
             logger.warning(
-                "job %s is given back later: %s", claim[0], error, extra=about_id(claim[0])
+                "job %s: returning it failed, retrying: %s",
+                claim[0],
+                error,
+                extra=about_id(claim[0]),
             )
             return False
         return True

@@ -92,7 +92,7 @@ class Heartbeat:
         was_wrong, is_wrong = (abs(value) > CLOCK_SECONDS for value in (self._clock_ahead, ahead))
         self._clock_ahead = ahead
         if was_wrong != is_wrong:
-            self.hurry()  # its row tells it
+            self.hurry()  # the row shows it
         if is_wrong and not was_wrong:
             logger.warning("%s", clock_text(ahead))
 

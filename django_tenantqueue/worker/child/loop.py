@@ -95,7 +95,7 @@ class ClaimLoop:
             if is_lost(self.connection, error):
                 self._reopen(error)
                 return 0.0
-            logger.warning("a statement of the worker failed and is retried: %s", error)
+            logger.warning("%s: a statement failed, retrying: %s", self.config.name, error)
             self._doubt(error)
             self.next_claim.put_off(1.0)
             return 0.1
@@ -132,7 +132,7 @@ class ClaimLoop:
         except psycopg.Error as error:
             if is_lost(self.connection, error):
                 raise
-            logger.warning("looking for ready jobs behind dead index entries failed: %s", error)
+            logger.warning("searching for ready jobs past dead index entries failed: %s", error)
         else:
             self.next_claim.hurry()
 
@@ -206,7 +206,7 @@ class ClaimLoop:
             self._beat(now)
             self.give_back.find_unknown(self.connection)
         if not self.claimed_jobs.draining and (why := self.heartbeat.age_limit(now)):
-            logger.info("%s makes room for a new process: %s", self.config.name, why)
+            logger.info("%s drains and is replaced: %s", self.config.name, why)
             self.claimed_jobs.draining = True
             self.claimed_jobs.shared_memory.retire()
         if self.claimed_jobs.draining:
@@ -218,7 +218,9 @@ class ClaimLoop:
         try:
             wanted = self.heartbeat.beat(self.connection, now, len(self.claimed_jobs.running()))
         except RETRIABLE as error:
-            logger.warning("the heartbeat is skipped: %s", error)
+            logger.warning(
+                "%s: writing the heartbeat failed, retrying: %s", self.config.name, error
+            )
         else:
             self.claimed_jobs.shared_memory.beat(sent_at)
             if wanted:
@@ -227,7 +229,7 @@ class ClaimLoop:
         self._store_figures()
 
     def _store_figures(self) -> None:
-        """Add to the minute figures; what cannot be added now is added with the next heartbeat."""
+        """Add to the minute figures; a failed write is retried with the next heartbeat."""
         for running in self.claimed_jobs.running():
             self.heartbeat.figures.started(running)
         try:
@@ -236,9 +238,9 @@ class ClaimLoop:
             if is_lost(self.connection, error):
                 raise
             if isinstance(error, RETRIABLE):
-                logger.warning("the figures of this process are stored later: %s", error)
+                logger.warning("storing figures failed, retrying: %s", error)
             else:
-                logger.warning("the figures of this process are dropped: %s", error)
+                logger.warning("storing figures failed, they are dropped: %s", error)
                 self.heartbeat.figures.forget()
 
     def _doubt(self, error: psycopg.Error) -> None:
@@ -257,7 +259,7 @@ class ClaimLoop:
         self.connection.add_notify_handler(lambda _notification: self.notified())
 
     def _hear(self) -> None:
-        """Read what the server sent without being asked: notifications, or its end."""
+        """Read what the server sent by itself: notifications, or its end."""
         try:
             self.connection.pgconn.consume_input()
         except psycopg.Error as error:
@@ -284,8 +286,8 @@ class ClaimLoop:
     # connection
 
     def _reopen(self, error: psycopg.Error) -> None:
-        """Connect again, for as long as it takes; jobs go on running meanwhile."""
-        logger.warning("the connection to the database was lost: %s", error)
+        """Reconnect, for as long as it takes. Jobs continue to run."""
+        logger.warning("%s: the connection to the database was lost: %s", self.config.name, error)
         self._doubt(error)
         lost, lost_at = self.connection, time.monotonic()
         lost.close()
@@ -323,15 +325,15 @@ class ClaimLoop:
         )
 
     def return_unstarted(self) -> None:
-        """Give back the jobs that were claimed but have not started."""
+        """Return the jobs that were claimed but have not started."""
         for running in self.claimed_jobs.unfinished():
             if running._started is None:
                 self.claimed_jobs.give_back(running)
 
     def abandon(self) -> int:
-        """Store ended jobs and give back unstarted ones; return how many jobs still run.
+        """Store ended jobs, return unstarted ones, and count the jobs that still run.
 
-        These keep their claims until this process is gone. Then the supervisor gives them back, so
+        These keep their claims until this process is gone. Then the supervisor returns them, so
         that they do not start elsewhere beside their old runs.
         """
         self.give_back.find_unknown(self.connection)
@@ -346,17 +348,19 @@ class ClaimLoop:
             if self.completions.is_empty and not self.claimed_jobs.to_give_back:
                 break
             if time.monotonic() > end:
-                logger.error("jobs could not be stored or given back: their rows are locked")
+                logger.error(
+                    "%s: storing or returning jobs failed: their rows are locked", self.config.name
+                )
                 break
             time.sleep(RETRY_SECONDS)
         return len(self.claimed_jobs.unfinished())
 
     def close(self) -> None:
-        """Sign off, wake a worker that may go on, and close the connection."""
+        """Delete this worker's row, wake another worker, and close the connection."""
         try:
             self._store_figures()
             self.next_claim.sleep.retire(self.connection)
             worker_queries.delete_worker(self.connection, self.worker_id)
         except psycopg.Error as error:
-            logger.warning("signing off failed: %s", error)
+            logger.warning("deleting the row of worker %s failed: %s", self.worker_id, error)
         self.connection.close()

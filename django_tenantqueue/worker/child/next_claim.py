@@ -167,8 +167,8 @@ class NextClaim:
     def _is_full_for(self, verdict: Verdict) -> bool:
         """Whether another claim would bring nothing urgent: no thread is free.
 
-        Either there is room for coroutines alone, and none have come lately, or for claiming ahead,
-        and other workers hold the queues. A completion claims anyway.
+        Either only coroutines have room, and none have come lately, or only claiming ahead, and
+        other workers hold the queues. A completion claims anyway.
         """
         if self._claimed_jobs.free_threads() or self._claimer.expects_coroutines:
             return False
@@ -196,7 +196,7 @@ class NextClaim:
         return self._blocked_pause(now)
 
     def _blocked_pause(self, now: float) -> float:
-        """Return the pause of a sleeping worker before it looks at full queues again.
+        """Return the pause of a sleeping worker before it checks full queues again.
 
         A slot that becomes free is used at once by the worker whose job has ended, and a
         notification ends the sleep. All workers together look for other changes every

@@ -116,7 +116,7 @@ def _close_generators(loop: asyncio.AbstractEventLoop) -> None:
         closing = asyncio.wait_for(loop.shutdown_asyncgens(), KILL_SECONDS * 0.4)
         loop.run_until_complete(closing)
     except Exception:
-        logger.exception("an asynchronous generator cannot be closed")
+        logger.exception("closing an asynchronous generator failed")
 
 
 class WorkerProcess:
@@ -195,13 +195,15 @@ class WorkerProcess:
             try:
                 loop.run_forever()
                 if not self._is_done:
-                    logger.error("%s: a job stopped the event loop, which goes on", self.name)
+                    logger.error("%s: a job stopped the event loop, which was restarted", self.name)
             except (TimeLimitExceeded, Cancelled):
-                logger.info("%s: a coroutine ended before it could be stopped", self.name)
+                logger.info("%s: a coroutine ended before it was interrupted", self.name)
             except BaseException:
                 if loop.is_closed():
                     raise
-                logger.exception("%s: a job raised in the event loop, which goes on", self.name)
+                logger.exception(
+                    "%s: a job raised in the event loop, which was restarted", self.name
+                )
 
     def _attend_signals(self, loop: asyncio.AbstractEventLoop) -> None:
         """Have the loop handle signals, also those that were held back during the fork."""
@@ -222,7 +224,7 @@ class WorkerProcess:
         if self._stop_at is None:
             self._stop_at = time.monotonic()
         self._at_once = self._at_once or at_once
-        logger.debug("%s: told to stop%s", self.name, " at once" if at_once else "")
+        logger.debug("%s: stop requested%s", self.name, " at once" if at_once else "")
         self._drain()
 
     def _drive(self, claim_loop: ClaimLoop, loop: asyncio.AbstractEventLoop) -> None:
@@ -235,7 +237,9 @@ class WorkerProcess:
             left = claim_loop.abandon()
             claim_loop.close()
             if left:
-                logger.warning("%s: ends under %s, given back", self.name, number_of("job", left))
+                logger.warning(
+                    "%s stops; still running and returned: %s", self.name, number_of("job", left)
+                )
                 _end_at_once()
         except BaseException:
             logger.exception("%s: the worker's loop failed", self.name)

@@ -65,7 +65,7 @@ class RoundTrip:
         self._queue_names: dict[int, tuple[str, str]] = {}
 
     def exchange(self, connection: Connection, *, claim: bool) -> bool:
-        """Store the ends of jobs, and claim if `claim`; False: the server refused it."""
+        """Store the ends of jobs, and claim if `claim`; False: the server rejected it."""
         finished, failed = self._completions.take()
         ends: list[Finished | Failed] = [*finished, *failed]
         request = self._claimer.request(*self._claimed_jobs.room()) if claim else None
@@ -171,7 +171,7 @@ class RoundTrip:
             self._share(connection, fed.ready - _details(answer.jobs, feed))
 
     def _hand_out(self, connection: Connection, jobs: Sequence[ClaimedJob]) -> None:
-        """Give claimed jobs to the executors; those of controlled tasks need a slot of it first."""
+        """Pass claimed jobs to the executors; those of controlled tasks need a slot of it first."""
         free = [job for job in jobs if not job.is_controlled]
         self._claimed_jobs.hand_out(self._as_running(connection, free))
         if len(free) == len(jobs):
@@ -205,7 +205,7 @@ class RoundTrip:
     def _refused(self, error: psycopg.Error) -> None:
         self.at = time.monotonic()
         if isinstance(error, RETRIABLE):
-            logger.info("storing and claiming jobs is retried: %s", error)
+            logger.info("storing and claiming jobs failed, retrying: %s", error)
         else:
             logger.error("storing and claiming jobs failed: %s", error)
             self._doubt(error)
@@ -225,11 +225,11 @@ class RoundTrip:
 
 
 def _read_results(connection: Connection, following: Sequence[RunningJob]) -> None:
-    """Read what the jobs before have returned, all at once; else each thread reads its own."""
+    """Read the results of the previous jobs, all at once; else each thread reads its own."""
     try:
         results = read_previous_results(connection, [running.id for running in following])
     except psycopg.Error as error:
-        logger.info("results of previous jobs are read one by one: %s", error)
+        logger.info("reading results of previous jobs failed, reading them one by one: %s", error)
         return
     for running in following:
         running._previous_result = results.get(running.id)

@@ -29,9 +29,9 @@ logger = logging.getLogger("django_tenantqueue")
 RECORD_SECONDS = 0.2
 """Time between two writes of starts and progress."""
 WATCH_SECONDS = 0.5
-"""Time between two looks at which jobs were cancelled, paused or lost."""
+"""Time between two checks for cancelled, paused or lost jobs."""
 STALE_SECONDS = MOST_AHEAD_SECONDS + AHEAD_SECONDS
-"""Age at which a job claimed ahead is given back if no thread has started it."""
+"""Age at which a job claimed ahead is returned if no thread has started it."""
 
 
 class RunningJobs:
@@ -47,7 +47,7 @@ class RunningJobs:
 
     @property
     def next_at(self) -> float:
-        """When the next look is due (monotonic time)."""
+        """When the next check is due (monotonic time)."""
         return min(self._record_at, self._watch_at)
 
     def run_once(self, connection: psycopg.Connection[Any], now: float) -> None:
@@ -62,7 +62,7 @@ class RunningJobs:
     def _record(self, connection: psycopg.Connection[Any]) -> None:
         """Write true starts and progress of jobs that have run for some time.
 
-        A record that is not written, because its row is locked for example, is written later.
+        A failed write, because of a locked row for example, is retried.
         """
         found = sorted(self._new_records(), key=lambda pair: pair[1].id)
         if not found:
@@ -71,7 +71,7 @@ class RunningJobs:
         try:
             written = self._write(connection, [record for _, record in found])
         except RETRIABLE as error:
-            logger.info("starts and progress are written later: %s", error)
+            logger.info("writing starts and progress of jobs failed, retrying: %s", error)
         finally:
             for running, record in found:
                 if record.id in written:
@@ -101,7 +101,7 @@ class RunningJobs:
             return bool(finish_queries.record_runs(connection, self._worker_id, [record]))
         except psycopg.DataError as error:
             logger.warning(
-                "the progress of job %s could not be stored: %s",
+                "job %s: storing its progress failed: %s",
                 record.id,
                 error,
                 extra=about_id(record.id),

@@ -1,4 +1,4 @@
-"""Sleeping and waking: how an idle worker hears of new work without asking for it.
+"""Sleeping and waking: how an idle worker is notified of new work.
 
 A worker that found nothing announces its sleep (a timestamp in its row, committed), claims once
 more, and waits for a notification. An enqueuer looks for sleepers after its commit, clears the
@@ -36,7 +36,7 @@ took at most QUICK_SECONDS. If it missed this worker's announcement, its snapsho
 committed at most QUICK_SECONDS after the announcement, and this look sees its job.
 """
 DISPATCH_SECONDS = places.DISPATCH_SECONDS * 2
-"""Pause between two looks of an idle dispatcher, which is not notified."""
+"""Pause between two polls of an idle dispatcher, which is not notified."""
 
 
 class Sleep:
@@ -71,7 +71,7 @@ class Sleep:
 
     @property
     def seconds(self) -> float:
-        """How long to wait for work at most. It varies, to spread the looks of a fleet."""
+        """Maximum wait for work. It varies, to spread the polls of a fleet."""
         if self._dispatches:
             return DISPATCH_SECONDS
         longest = SLEEP_SECONDS if self.can_be_notified else get_settings().poll_interval
@@ -171,9 +171,9 @@ class Sleep:
             self.can_be_notified = False
 
     def reconnected(self) -> None:
-        """Start anew on another connection.
+        """Restart on another connection.
 
-        The row is unknown: the announcement may still stand, or stand again after a crash.
+        The row is unknown: the announcement may still be there, or be there again after a crash.
         """
         self._is_announced = self.can_be_notified
         self._listening = False

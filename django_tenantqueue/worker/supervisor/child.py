@@ -10,7 +10,7 @@ from ..shared_memory import SharedMemory
 
 @dataclass(slots=True, eq=False)
 class Child:
-    """Its place among the children, its row, what it shares, and what it was told."""
+    """Its place among the children, its row, its shared memory, and its orders."""
 
     pid: int
     number: int

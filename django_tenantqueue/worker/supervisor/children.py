@@ -52,6 +52,8 @@ class Children:
         say: Callable[[str], None],
         in_child: Callable[[], None],
     ) -> None:
+        self.refused: psycopg.Error | None = None
+        """Why no child can be started: the role lacks a right, and no time may pass."""
         self.stopping = False
         """No child is started any more. Set by signal handlers."""
         self._config = config
@@ -120,6 +122,10 @@ class Children:
         self._by_pid[pid] = Child(pid, number, worker_id, shared_memory)
 
     def _put_off(self, number: int, error: Exception) -> None:
+        if self._config.until_empty and isinstance(error, psycopg.errors.InsufficientPrivilege):
+            self.refused = error
+            self._due.clear()
+            return
         logger.warning("starting child %d failed, retrying: %s", number, error)
         self._due[number] = time.monotonic() + 1.0
 

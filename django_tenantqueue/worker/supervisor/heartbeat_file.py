@@ -1,4 +1,4 @@
-"""The heartbeat file: tells probes, without the database, that a supervisor lives and works."""
+"""The heartbeat file: shows probes, without the database, that a supervisor is alive and works."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class HeartbeatFile:
             aside.write_text(json.dumps(content))
             aside.replace(self._path)
         except OSError as error:
-            logger.warning("the heartbeat file cannot be written: %s", error)
+            logger.warning("writing the heartbeat file failed: %s", error)
 
     def remove(self) -> None:
         """Remove the file: the worker ends."""

@@ -183,7 +183,7 @@ class Lease:
             self.connection = connection
             if self._lost_at is not None and not is_first:
                 lost_for = time.monotonic() - self._lost_at
-                logger.info("the supervisor is connected again after %.1f s", lost_for)
+                logger.info("the supervisor reconnected after %.1f s", lost_for)
             self._lost_at = None
         return self.connection
 
@@ -209,7 +209,7 @@ class Lease:
     def _connect(self) -> WorkerConnection:
         """Try the addresses of the server, only one when the children must be dead already.
 
-        The next attempt goes on behind it. Raises Unreachable.
+        The next attempt continues after it. Raises Unreachable.
         """
         places = list_addresses(connections[self.alias].get_connection_params())
         errors: list[tuple[dict[str, str], psycopg.Error]] = []
@@ -320,7 +320,7 @@ class Lease:
     def _note_loss(self, why: object) -> None:
         if self._lost_at is None:
             self._lost_at = time.monotonic()
-            logger.warning("the supervisor lost its connection: %s", why)
+            logger.warning("the supervisor lost its database connection: %s", why)
 
     def _is_down(self, error: psycopg.Error) -> bool:
         """Whether the server accepts no connections: it is stopped, starting up or shutting down.
@@ -363,5 +363,5 @@ def _has(error: psycopg.Error, signs: tuple[str, ...]) -> bool:
 
 
 def _is_of_statement(error: psycopg.Error) -> bool:
-    """Whether the session goes on: the error is the server's, and none of its being shut down."""
+    """Whether the session survives: the error is the server's, and not of its shutdown."""
     return error.sqlstate is not None and not error.sqlstate.startswith("57P")

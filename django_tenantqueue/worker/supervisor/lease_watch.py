@@ -25,7 +25,7 @@ from .lease import ANSWER_SECONDS, LEASE_SECONDS, Lease
 logger = logging.getLogger("django_tenantqueue")
 
 LOOK_SECONDS = PROBE_SECONDS / 2
-"""Pause between two looks at the lease."""
+"""Pause between two checks of the lease."""
 STOPPED_SECONDS = LEASE_SECONDS / 2
 """A thread that did not run for this time belongs to a process that was stopped."""
 BUSY_SECONDS = ANSWER_SECONDS * 2

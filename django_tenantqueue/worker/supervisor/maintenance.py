@@ -89,7 +89,7 @@ class Maintenance:
             with transaction.atomic(using=self.alias):
                 return self._round() if self._lead_for_transaction() else PROBE_SECONDS
         except (psycopg.Error, DjangoError) as error:
-            logger.warning("maintenance is interrupted: %s", error)
+            logger.warning("maintenance failed, retrying: %s", error)
             if not self._lease.uses_locks:
                 self._interrupted_at = time.monotonic()
             self.close()
@@ -113,12 +113,12 @@ class Maintenance:
             pause = _pause_after(duty, done)
         except Exception as failure:
             if isinstance(failure, psycopg.Error | DjangoError) and not self._is_usable():
-                logger.warning("maintenance duty %s has lost the connection", duty.name)
+                logger.warning("maintenance task %s lost the database connection", duty.name)
                 raise  # perhaps the lock, too: see run_once()
             if isinstance(failure, psycopg.OperationalError | OperationalError):
-                logger.warning("maintenance duty %s is tried again: %s", duty.name, failure)
+                logger.warning("maintenance task %s failed, retrying: %s", duty.name, failure)
             else:
-                logger.exception("maintenance duty %s failed", duty.name)
+                logger.exception("maintenance task %s failed", duty.name)
             error = clean_text(f"{type(failure).__name__}: {failure}", MESSAGE)
         now = time.monotonic()
         duty.due_at = (

@@ -1,4 +1,4 @@
-"""What makes a supervisor kill one of its children, and what is said of a child that died.
+"""When a supervisor kills one of its children, and how it describes a child that died.
 
 A child enforces soft limits itself. These hold even when it is stopped, busy in C code, or without
 a database: the supervisor sees the limits in the memory that it shares with the child.
@@ -65,8 +65,8 @@ class ProcessLimits:
         if taken is None or taken <= self._kill_rss:
             return None
         return DeathReport(
-            f"its worker process took {taken >> 20} MB of memory, more than the "
-            f"{self._kill_rss >> 20} MB that it may, and was killed",
+            f"its worker process used {taken >> 20} MB of memory, above its limit of "
+            f"{self._kill_rss >> 20} MB, and was killed",
             started=child.begun(),
             crashed=True,
             error=MEMORY_LIMIT_EXCEEDED,
@@ -74,7 +74,7 @@ class ProcessLimits:
 
 
 def said_of(begun_job: BegunJob) -> str:
-    """Say why a process is killed for the sake of a job."""
+    """Return why a process is killed because of a job."""
     ran = (begun_job.limit_at or begun_job.begun_at) - begun_job.begun_at
     if begun_job.why is Why.CANCEL:
         return f"cancelled; it did not stop, so its worker process was killed after {ran:.1f} s"
@@ -82,7 +82,7 @@ def said_of(begun_job: BegunJob) -> str:
 
 
 def explain_death(child: Child, status: int) -> DeathReport:
-    """Say how a child died, from its wait status and what is known of it."""
+    """Return how a child died, from its wait status and what is known of it."""
     begun = child.begun()
     if child.sentence is not None:
         # what began after the sentence was passed has begun, too
@@ -103,7 +103,7 @@ def explain_death(child: Child, status: int) -> DeathReport:
         )
     reason = f"its worker process ended with {why}"
     if why == "signal SIGKILL":
-        reason += " (by an operator, or by the system for want of memory)"
+        reason += " (by an operator, or by the system because memory ran out)"
     return DeathReport(reason, started=begun, crashed=True)
 
 

@@ -45,7 +45,7 @@ class Reloader:
                 code = self._process.wait()
                 # stopped before it could say how it would stop
                 return 0 if self._stopped and code == -signal.SIGTERM else code
-            self._say(f"{changed} has changed: the worker starts anew")
+            self._say(f"{changed} has changed: restarting the worker")
             if self._process.poll() is None:
                 self._process.terminate()
             self._process.wait()

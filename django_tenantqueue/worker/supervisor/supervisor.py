@@ -1,6 +1,6 @@
 """The supervisor: starts the children, replaces those that die, hands on signals.
 
-No user code runs here. Between looks at its children it does the maintenance, if it holds the lock.
+No user code runs here. Between checks of its children it does the maintenance, if it is the leader.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ logger = logging.getLogger("django_tenantqueue")
 
 
 class Supervisor:
-    """Keeps `config.processes` children alive until it is told to stop."""
+    """Keeps `config.processes` children alive until it is stopped."""
 
     def __init__(
         self,
@@ -98,6 +98,9 @@ class Supervisor:
             self._maintenance.close()
         connections.close_all()
         self._lease.close()
+        if self._children.refused is not None:
+            logger.error("starting a child failed: %s", self._children.refused)
+            return 1
         return 0
 
     def _rest(self) -> None:
@@ -251,7 +254,7 @@ class Supervisor:
         self._say(f"waiting up to {left:.0f} s for {jobs}: {named}{more}")
 
     def _kill_late(self) -> None:
-        """Kill the children that were told to stop and do not end, nor count it against a job."""
+        """Kill the children that do not stop in time, without counting it against a job."""
         now = time.monotonic()
         allowed = KILL_SECONDS + (self.config.shutdown_timeout if self._stops < 2 else 0.0)
         for child in self._children:

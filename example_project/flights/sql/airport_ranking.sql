@@ -14,7 +14,7 @@ WITH own AS (
 )
 SELECT
     own.destination,
-    coalesce(airport.name, 'not in the list of airports') AS name,
+    coalesce(airport.name, 'unknown airport') AS name,
     own.flights,
     round(own.delay, 1)::float8 AS delay,
     round(market.delay, 1)::float8 AS market_delay,

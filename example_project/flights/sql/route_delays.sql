@@ -2,7 +2,7 @@
 -- Indexes: flights_flight_day for a month, flights_flight_route for one airport.
 SELECT
     flight.origin || ' → ' || flight.destination AS route,
-    coalesce(airport.name, 'not in the list of airports') AS destination,
+    coalesce(airport.name, 'unknown airport') AS destination,
     count(*) AS flights,
     round(avg(flight.departure_delay), 1)::float8 AS departure_delay,
     round(avg(flight.arrival_delay), 1)::float8 AS arrival_delay,

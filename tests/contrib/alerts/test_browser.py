@@ -101,7 +101,7 @@ def test_all_columns_fit_a_usual_window(open_page: OpenPage, model: str) -> None
         rule=rule,
         key="1",
         label=f"{tenant} / reports_of_the_month: {task}",
-        text="No worker takes its jobs. The first one waits for 2 h 13 min.",
+        text="No worker takes its jobs. The first one has waited for 2 h 13 min.",
         opened_at=now,
         seen_at=now,
         told_at=now,

@@ -213,9 +213,9 @@ def test_rule_with_a_wrong_column_is_refused(column: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("columns", "text"),
     [
-        ({"kind": "session_halted", "task": "a.task"}, "Leave it empty"),
-        ({"kind": "monitor_stopped", "queue": "mail"}, "Leave it empty"),
-        ({"kind": "queue_backlog", "task": "a.task", "threshold": 100_000}, "At most 100,000 jobs"),
+        ({"kind": "session_halted", "task": "a.task"}, "Leave this empty"),
+        ({"kind": "monitor_stopped", "queue": "mail"}, "Leave this empty"),
+        ({"kind": "queue_backlog", "task": "a.task", "threshold": 100_000}, "at most 100,000 jobs"),
     ],
 )
 def test_rule_with_columns_that_do_not_go_together_is_refused(
@@ -247,8 +247,8 @@ def test_command_refuses_a_rule_that_it_cannot_name_or_test() -> None:
 
     for name, text in (
         ("unknown", "no alert rule"),
-        ("rule", "Several rules"),
-        (str(alone.pk), "no receiver"),
+        ("rule", "Several alert rules"),
+        (str(alone.pk), "no recipients"),
     ):
         with pytest.raises(CommandError, match=text):
             call_command("tenantqueue", "alerts", "test", name)
@@ -264,4 +264,4 @@ def test_delivery_of_a_deleted_rule_fails_for_good() -> None:
     run_pending()
 
     assert job.refresh().state == "error"
-    assert "does not exist any more" in str(job.errors)
+    assert "was deleted" in str(job.errors)

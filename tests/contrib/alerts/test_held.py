@@ -21,7 +21,7 @@ def test_rule_opens_an_alert_of_held_jobs(gate: str) -> None:
     check_rules("default")
 
     found = [(alert.label, alert.text) for alert in Alert.objects.all()]
-    said = f"Jobs are held by {CAUSES[gate]}. The first one waits for 1 h 1 min."
+    said = f"Jobs are held by {CAUSES[gate]}. The first one has waited for 1 h 1 min."
     label = f"acme / reports: {CAUSES[gate].split(' ')[0]}"
     if gate == "exclusive":
         label = "acme / reports: unique key"

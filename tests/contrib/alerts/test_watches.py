@@ -120,5 +120,5 @@ def test_condition_of_an_app_is_watched_while_it_is_installed(
     assert rule.last_error.startswith(
         "Unsupported: no installed app has the condition 'delivery_late': add its app"
     )
-    with pytest.raises(ValidationError, match="No installed app has it"):
+    with pytest.raises(ValidationError, match="No installed app has this condition"):
         rule.full_clean()

@@ -60,14 +60,14 @@ def ending(after: threading.Event) -> Iterator[None]:
 @pytest.fixture
 def looked(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Return an event that is set once a waiting request has seen its job unfinished."""
-    event, tell = threading.Event(), Wait.tell
+    event, tell = threading.Event(), Wait.update
 
     def told(wait: Wait, job: Job | None, **options: Any) -> None:
         tell(wait, job, **options)
         if job is not None and not job.final:
             event.set()
 
-    monkeypatch.setattr(Wait, "tell", told)
+    monkeypatch.setattr(Wait, "update", told)
     return event
 
 

@@ -419,7 +419,7 @@ def _function() -> None:
     ("options", "function", "said"),
     [
         ({"rate_limit": "10/m"}, _function, r"rate_limit='10/m' counts for each Celery worker"),
-        ({"serializer": "pickle"}, _function, r"serializer='pickle' cannot be kept"),
+        ({"serializer": "pickle"}, _function, r"serializer='pickle' is not supported"),
         ({}, _coroutine, "is a coroutine, which Celery does not run"),
     ],
 )

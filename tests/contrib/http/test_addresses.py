@@ -95,7 +95,7 @@ def test_addresses_that_are_not_public_are_refused(endpoint: Endpoint, settings:
     assert said == dict.fromkeys(REFUSED, ("error", "HttpAddressRefused"))
     for job in jobs:
         message = error_of(job)[2]
-        assert "which is not public" in message or "no address in its usual form" in message
+        assert "which is not public" in message or "nor an address in its usual form" in message
     assert endpoint.received == []
 
 
@@ -152,7 +152,7 @@ def test_host_that_no_entry_names_is_refused(endpoint: Endpoint, host: str):
     state, kind, message = error_of(endpoint.send(url=f"http://{host}/"))
 
     assert (state, kind) == ("error", "HttpAddressRefused")
-    assert f"the host {host!r} may not be called" in message
+    assert f"the host {host!r} is not among the tenant's allowed hosts" in message
 
 
 REFUSED_LOCATIONS = (
@@ -249,7 +249,7 @@ def test_host_that_cannot_be_one_is_refused(endpoint: Endpoint):
     assert (state, kind, message) == (
         "error",
         "HttpJobRejected",
-        "the url is none that can be called: it needs https:// or http:// and a valid host",
+        "the url is not valid: it needs https:// or http:// and a valid host",
     )
 
 

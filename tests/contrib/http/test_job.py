@@ -392,7 +392,7 @@ def test_missing_answer_is_retried(endpoint: Endpoint, reply: Reply, arguments: 
     ("made", "said"),
     [
         (lambda url: "http://127.0.0.1:1/hook", "http://127.0.0.1:1/hook: no connection: "),
-        (lambda url: url.replace("http", "https"), "/hook: no connection by TLS: "),
+        (lambda url: url.replace("http", "https"), "/hook: the TLS handshake failed: "),
     ],
     ids=["closed port", "no TLS"],
 )
@@ -410,7 +410,7 @@ def test_certificate_that_is_not_accepted_is_named():
 
     said = _explained(aiohttp.ClientConnectorCertificateError(key, wrong))
 
-    assert said == "its certificate is not accepted: certificate has expired"
+    assert said == "its certificate is not valid: certificate has expired"
 
 
 def test_connection_that_takes_too_long_is_retried(
@@ -476,7 +476,7 @@ def test_wrong_secret_is_not_shown(endpoint: Endpoint, settings: Any):
 
     job = endpoint.send(tenant="broken")
 
-    assert "TENANTQUEUE['HTTP']['SECRETS'] gave something that is no secret" in error_of(job)[2]
+    assert "TENANTQUEUE['HTTP']['SECRETS'] returned an invalid secret" in error_of(job)[2]
     assert "not base64?" not in str(job.errors)
     assert endpoint.received == []
 

@@ -19,7 +19,7 @@ SCRAPED = {"instance", "job", "le"}
 """Labels that Prometheus adds, and that of the buckets."""
 BLOCKS = [
     pytest.param(block, id=f"{page}-{number}")
-    for page in ("metrics", "autoscale")
+    for page in ("metrics", "autoscaling")
     for number, block in enumerate(
         re.findall(r"^```yaml\n(.*?)^```$", (DOCS / f"howto/{page}.md").read_text(), re.M | re.S)
     )

@@ -21,7 +21,7 @@ ADD = f"{LIST}add/"
 REMOVED: dict[str, Any] = {
     "args": {"__tenantqueue__": "removed"},
     "result_ref": "-",
-    "errors": [{"class": "E", "message": "(removed by a rule of retention)", "removed": True}],
+    "errors": [{"class": "E", "message": "(removed by a retention rule)", "removed": True}],
 }
 
 
@@ -52,7 +52,10 @@ def test_rule_is_added_tuned_in_the_list_and_deleted(admin_client: Client) -> No
     [
         ({}, "Give a number of days"),
         ({"keep_days": "0"}, "greater than or equal to 1"),
-        ({"keep_days": "9", "task": "app.tasks.nothing"}, "No task or method is named"),
+        (
+            {"keep_days": "9", "task": "app.tasks.nothing"},
+            "No task, method or finished job is named",
+        ),
         ({"keep_days": "9", "task": "app.*"}, "was added successfully"),
     ],
 )
@@ -78,7 +81,7 @@ def test_page_says_so_when_arguments_and_result_were_removed(admin_client: Clien
     text = text_of(admin_client.get(url_of("job", "change", job.pk)))
 
     assert "They were removed by a retention rule." in text
-    assert f"The result of job {job.pk} was removed by a rule of retention." in text
+    assert f"The result of job {job.pk} was removed by a retention rule." in text
     for part in ("arguments", "result"):
         address = reverse("admin:tenantqueue_job_value", args=[job.pk, part])
         assert admin_client.get(address).status_code == 404

@@ -316,7 +316,7 @@ def test_status_says_so_when_the_result_was_removed():
     prune()
     job = Job.objects.get(pk=job.pk)
 
-    with pytest.raises(LookupError, match="removed by a rule of retention"):
+    with pytest.raises(LookupError, match="removed by a retention rule"):
         job.result  # noqa: B018
     assert describe_job(job)["result_missing"] is True
 
@@ -329,7 +329,7 @@ def test_retry_is_refused_when_the_arguments_were_removed():
 
     assert control.retry([job_id]) == []
     assert control.find_without_arguments([job_id, other]) == [job_id]
-    with pytest.raises(InvalidState, match="were removed by a rule of retention"):
+    with pytest.raises(InvalidState, match="were removed by a retention rule"):
         enqueue_again(job, (), {})
     done = ACTIONS["retry"].act("default", [job], {})
     assert done.left == {"arguments_removed": 1}
@@ -342,7 +342,7 @@ def test_run_ends_in_error_when_raw_sql_brings_a_job_without_arguments_back():
     run_pending()
 
     assert job.refresh().last_error is not None
-    assert "removed by a rule of retention" in job.last_error["message"]
+    assert "removed by a retention rule" in job.last_error["message"]
     assert job.state == "error"
     assert Permanent.__name__ in job.last_error["class"]
 

@@ -38,9 +38,9 @@ def test_routings_are_set_listed_and_removed() -> None:
     (found,) = json.loads(run("list", "--format=json", tenant="acme"))["routings"]
     row = Routing.objects.get(tenant="acme")
     assert found == {"id": row.pk, "tenant": "acme", "pattern": "tests.*", "queue": "heavy"}
-    assert run("remove", "tests.*", tenant="acme") == "the routing of 'tests.*' was removed\n"
+    assert run("remove", "tests.*", tenant="acme") == "routing 'tests.*' was removed\n"
     run("remove", "*")
-    with pytest.raises(CommandError, match=r"no routing of '\*' for every tenant"):
+    with pytest.raises(CommandError, match=r"no routing '\*' of every tenant"):
         run("remove", "*")
     assert Routing.objects.get().tenant == ""
     run("remove", "*", tenant="")
@@ -58,7 +58,7 @@ def test_routings_are_set_listed_and_removed() -> None:
         (["list", "x"], "unrecognized arguments: x"),
         (["remove"], "the following arguments are required: PATTERN"),
         (["lst"], "there is no subcommand 'lst': did you mean 'list'?"),
-        (["remove", "x"], "there is no routing of 'x'"),
+        (["remove", "x"], "there is no routing 'x'"),
         (["set", " x", "default"], "Remove the spaces"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -110,7 +112,7 @@ def test_schedule_is_added_and_runs(admin_client: Client) -> None:
         ({"priority": "99999"}, "less than or equal to"),
         ({**EVERY, "tenant": "acme"}, "Remove the name, or choose one tenant."),
         ({"tenant_choice": "one"}, "Give the name of the tenant, or choose"),
-        ({**EVERY, "overlap": "skip"}, "looks at no former run"),
+        ({**EVERY, "overlap": "skip"}, "Not possible for every tenant"),
         ({"starts_at": "2030-01-02T00:00", "ends_at": "2030-01-01T00:00"}, "before it starts"),
         ({"args": '[{"__tenantqueue__": "model"}]'}, "'model'} cannot be entered"),
         (
@@ -129,6 +131,27 @@ def test_schedule_is_refused_when_a_value_is_wrong(
     assert not Schedule.objects.exists()
 
 
+def test_schedule_without_a_time_has_one_error(admin_client: Client) -> None:
+    errors = add(admin_client, expression="").context["adminform"].form.errors
+
+    assert errors == {"expression": ["This field is required."]}
+
+
+def test_rows_of_no_tenant_and_of_every_one_are_told_apart(admin_client: Client) -> None:
+    for name, tenant in {"one": "acme", "none": "", "every": None}.items():
+        make_schedule(name, noop, "0 3 * * *", tenant=tenant)
+
+    for choice in ("none", "every"):
+        listed = admin_client.get(LIST, {"tenant_choice": choice}).context["cl"].result_list
+        assert [row.name for row in listed] == [choice]
+    stream = admin_client.get(f"{LIST}export/csv/")
+    text = b"".join(stream.streaming_content).decode()  # type: ignore[attr-defined]
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert {row["name"]: row["tenant_choice"] for row in rows} == {
+        name: name for name in ("one", "none", "every")
+    }
+
+
 def test_second_of_a_name_is_refused(admin_client: Client) -> None:
     add(admin_client)
 
@@ -136,8 +159,8 @@ def test_second_of_a_name_is_refused(admin_client: Client) -> None:
 
 
 def test_operator_is_warned_when_the_task_is_not_known(admin_client: Client) -> None:
-    assert "knows no task named “nowhere.task”" in text_of(add(admin_client, task="nowhere.task"))
-    assert "no run ahead" in text_of(
+    assert "has no task named “nowhere.task”" in text_of(add(admin_client, task="nowhere.task"))
+    assert "no next run" in text_of(
         add(admin_client, name="past", kind="once", expression="2020-01-01 00:00")
     )
 
@@ -258,7 +281,7 @@ def test_job_is_enqueued_when_run_now_is_pressed(admin_client: Client) -> None:
     )
 
     job = Job.objects.get()
-    assert f"1 job is enqueued: #{job.pk}" in text_of(response)
+    assert f"1 job was enqueued: #{job.pk}" in text_of(response)
     assert f"/job/{job.pk}/change/" in response.content.decode()
     assert made_changes()[-1][0] == "run_now"
 
@@ -268,7 +291,7 @@ def test_chosen_schedules_run_now_together_or_not_at_all(admin_client: Client) -
     rows = [make_schedule("a", noop, "0 3 * * *"), make_schedule("b", noop, "0 3 * * *")]
     data = {"action": "run_selected", "_selected_action": [row.pk for row in rows]}
 
-    assert "2 jobs are enqueued" in text_of(admin_client.post(LIST, data, follow=True))
+    assert "2 jobs were enqueued" in text_of(admin_client.post(LIST, data, follow=True))
     assert Job.objects.count() == 2
     Schedule.objects.filter(pk=rows[1].pk).update(queue="full")
     assert "Nothing was enqueued" in text_of(admin_client.post(LIST, data, follow=True))

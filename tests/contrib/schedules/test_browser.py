@@ -38,7 +38,7 @@ def test_schedule_is_added_with_a_preview_and_run_now(open_page: OpenPage) -> No
     page.get_by_role("button", name="Save and continue editing").click()
     page.get_by_role("button", name="Run now").click()
 
-    expect(page.locator(".messagelist")).to_contain_text("1 job is enqueued")
+    expect(page.locator(".messagelist")).to_contain_text("1 job was enqueued")
     assert Schedule.objects.get().last_job_id == Job.objects.get().pk
 
 

@@ -101,12 +101,12 @@ def test_rows_are_enabled_on_request(beat: Rows) -> None:
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ({"solar": SimpleNamespace(event="dawn_civil")}, "by the sun are not supported"),
+        ({"solar": SimpleNamespace(event="dawn_civil")}, "solar schedules are not supported"),
         ({"crontab": cron(day_of_month="1", day_of_week="1")}, "must both match in Celery"),
         ({"interval": SimpleNamespace(every=5, period="microseconds")}, "is not an interval"),
         ({"crontab": cron(), "one_off": True}, "runs once at its next time"),
-        ({"crontab": cron(), "args": "[1"}, "are no JSON"),
-        ({"crontab": cron(), "kwargs": "[]"}, "are no list and no object"),
+        ({"crontab": cron(), "args": "[1"}, "are not JSON"),
+        ({"crontab": cron(), "kwargs": "[]"}, "enter a JSON list and a JSON object"),
         ({"crontab": cron(), "args": '[{"__tenantqueue__": "tenant"}]'}, "reserved"),
         ({"crontab": cron(), "kwargs": '{"__tenantqueue__": "tenant"}'}, "reserved"),
         ({"crontab": cron("99")}, "Bad minute"),

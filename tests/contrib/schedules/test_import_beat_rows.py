@@ -183,13 +183,13 @@ def test_row_is_imported_with_all_that_a_schedule_has(capsys: pytest.CaptureFixt
     output = capsys.readouterr().out
     for note in ("priority 7", "expire_seconds", "exchange, routing key and headers"):
         assert f"{note} is left out" in output or f"{note} are left out" in output
-    assert "3 schedules imported, 0 not" in output
+    assert "3 schedules imported, 0 failed" in output
 
 
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        (lambda: {"solar": solar()}, "by the sun are not supported"),
+        (lambda: {"solar": solar()}, "solar schedules are not supported"),
         (lambda: every(5, "microseconds"), "is not an interval"),
         (lambda: {**every(5, "minutes"), "one_off": True}, "runs once at its next time"),
         (lambda: cron("0 9 1 * 1"), "must both match in Celery"),

@@ -178,7 +178,7 @@ def test_other_duties_are_done_when_one_fails(pair, monkeypatch, caplog):
     maintenance.run_once()
 
     assert done == ["default"]
-    assert "maintenance duty bad failed" in caplog.text
+    assert "maintenance task bad failed" in caplog.text
     assert "ZeroDivisionError" in DutyRow.objects.get(name="bad").error
 
 

@@ -29,7 +29,7 @@ class Migration(PostgresMigration):
                     "threshold",
                     models.FloatField(
                         blank=True,
-                        help_text="Waiting jobs; percent of failed runs; number of failed jobs, or of failures of a schedule in a row; seconds of a late queue, of held jobs, of a queue that no worker takes and of a late schedule. Other conditions have none. Empty: the default.",
+                        help_text="Number of waiting or failed jobs, or of a schedule's failures in a row. Percent of failed runs. Seconds for late queues and schedules, held jobs and queues that no worker takes. Other conditions have no threshold. Empty: the default.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(0.0),
@@ -43,7 +43,7 @@ class Migration(PostgresMigration):
                     models.IntegerField(
                         db_default=60,
                         default=60,
-                        help_text="Failures and deaths of workers in this number of minutes count.",
+                        help_text="Minutes in which failures and dead workers are counted.",
                         validators=[
                             django.core.validators.MinValueValidator(1),
                             django.core.validators.MaxValueValidator(1440),
@@ -124,14 +124,14 @@ class Migration(PostgresMigration):
                     models.BooleanField(
                         db_default=False,
                         default=False,
-                        help_text="Of the worker that delivers: the logger django_tenantqueue.alerts.",
+                        help_text="Logger django_tenantqueue.alerts of the worker that sends the message.",
                         verbose_name="write to the log",
                     ),
                 ),
                 (
                     "tell_resolved",
                     models.BooleanField(
-                        db_default=True, default=True, verbose_name="tell what is resolved"
+                        db_default=True, default=True, verbose_name="notify when resolved"
                     ),
                 ),
                 (
@@ -139,7 +139,7 @@ class Migration(PostgresMigration):
                     models.IntegerField(
                         blank=True,
                         default=60,
-                        help_text="Minutes until an open alert is told again. Empty: it is told once.",
+                        help_text="Minutes until recipients are notified again of an open alert. Empty: once.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(1),
@@ -153,7 +153,7 @@ class Migration(PostgresMigration):
                     models.IntegerField(
                         db_default=12,
                         default=12,
-                        help_text="At most. The first message after it says how many alerts were left out.",
+                        help_text="Maximum. The next message says how many alerts were left out.",
                         validators=[
                             django.core.validators.MinValueValidator(1),
                             django.core.validators.MaxValueValidator(1000),
@@ -166,7 +166,7 @@ class Migration(PostgresMigration):
                     "quiet_until",
                     models.TimeField(
                         blank=True,
-                        help_text="What opens in quiet hours is told after them.",
+                        help_text="Alerts that open in quiet hours are sent after them.",
                         null=True,
                         verbose_name="quiet until",
                     ),
@@ -282,8 +282,8 @@ class Migration(PostgresMigration):
                 ("opened_at", models.DateTimeField(verbose_name="opened")),
                 ("seen_at", models.DateTimeField(verbose_name="last seen")),
                 ("resolved_at", models.DateTimeField(null=True, verbose_name="resolved")),
-                ("told_at", models.DateTimeField(null=True, verbose_name="told")),
-                ("pending", models.BooleanField(default=True, verbose_name="not told yet")),
+                ("told_at", models.DateTimeField(null=True, verbose_name="last notified")),
+                ("pending", models.BooleanField(default=True, verbose_name="not notified yet")),
                 (
                     "rule",
                     models.ForeignKey(

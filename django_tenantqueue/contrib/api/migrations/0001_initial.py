@@ -27,7 +27,7 @@ class Migration(PostgresMigration):
                 (
                     "name",
                     models.CharField(
-                        help_text="The program that uses it. Changes name it.",
+                        help_text="The client that uses this token. Shown in the list of changes.",
                         max_length=200,
                         verbose_name="name",
                     ),
@@ -37,7 +37,7 @@ class Migration(PostgresMigration):
                     models.CharField(
                         blank=True,
                         default="",
-                        help_text="Every tenant: each request names the tenant that it is about.",
+                        help_text="Every tenant: each request names its tenant.",
                         max_length=200,
                         null=True,
                         verbose_name="tenant",
@@ -55,7 +55,7 @@ class Migration(PostgresMigration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Queues that the token may name, separated by commas. * stands for any text. Empty: queues that the tenant has, and those that a task or the settings name.",
+                        help_text="Allowed queues, separated by commas. * stands for any text. Empty: existing queues of the tenant, and those that a task or the settings name.",
                         max_length=1000,
                         verbose_name="queues",
                     ),
@@ -65,7 +65,7 @@ class Migration(PostgresMigration):
                     models.SmallIntegerField(
                         db_default=0,
                         default=0,
-                        help_text="Priorities that the token may give. Lower numbers run first.",
+                        help_text="Allowed priorities. Lower numbers run first.",
                         verbose_name="priorities from",
                     ),
                 ),
@@ -79,7 +79,7 @@ class Migration(PostgresMigration):
                     "requests_per_minute",
                     models.IntegerField(
                         blank=True,
-                        help_text="At most. Empty: as TENANTQUEUE['API']['REQUESTS_PER_MINUTE'] says.",
+                        help_text="Maximum. Empty: TENANTQUEUE['API']['REQUESTS_PER_MINUTE'].",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(1),

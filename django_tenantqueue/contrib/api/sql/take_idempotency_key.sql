@@ -1,5 +1,5 @@
--- Take a key for a request, if no request has it or that one is older than `keep_seconds`. No row:
--- another request has it. Waits for the end of another transaction that takes it.
+-- Take a key for a request, unless a request younger than `keep_seconds` has it: then no row is
+-- returned. Waits for another transaction that takes the key.
 -- Locks: the key's row. Index: tenantqueue_idempotencykey_unique.
 INSERT INTO tenantqueue_idempotencykey AS held (token_id, key, tenant, digest, created_at)
 VALUES (

@@ -1,5 +1,5 @@
--- Note the use of a token, unless that was done within `every_seconds`.
--- Locks: the token's row; a row that another transaction has locked is left as it is.
+-- Record the use of a token, at most every `every_seconds`.
+-- Locks: the token's row; skips a row that another transaction has locked.
 -- Index: tenantqueue_apitoken_pkey.
 UPDATE tenantqueue_apitoken AS t
 SET last_used_at = statement_timestamp()

@@ -31,8 +31,8 @@ class Migration(PostgresMigration):
                 ),
             ],
             options={
-                "verbose_name": "total of figures",
-                "verbose_name_plural": "totals of figures",
+                "verbose_name": "task total",
+                "verbose_name_plural": "task totals",
                 "db_table": "tenantqueue_figuretotal",
             },
         ),

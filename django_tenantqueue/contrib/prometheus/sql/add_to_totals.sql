@@ -2,7 +2,7 @@
 -- A task without a row gets one while fewer than `most` have one. Its counter begins at 0: later
 -- minutes count, and what was counted before stays with the other tasks. A task that did not run
 -- for `silent` seconds loses its row, and its counts leave those of all tasks.
--- Returns up to which minute the figures are added, and whether there are more.
+-- Returns the first minute that is not added, and whether more have settled.
 -- Locks: the rows of the totals. Indexes: the primary keys.
 WITH span AS MATERIALIZED (
     SELECT moved.since, settled.at AS settled, greatest(

@@ -37,7 +37,7 @@ class Migration(PostgresMigration):
                     models.CharField(
                         blank=True,
                         default="",
-                        help_text="A name as its jobs show it. “*” stands for any text, as in “app.tasks.*”. Empty: every task.",
+                        help_text="Name, as its jobs show it. “*” stands for any text, as in “app.tasks.*”. Empty: every task.",
                         max_length=500,
                         verbose_name="task",
                     ),
@@ -52,7 +52,7 @@ class Migration(PostgresMigration):
                             ("cancelled", "cancelled"),
                         ],
                         default="",
-                        help_text="Empty: every state in which jobs end.",
+                        help_text="Empty: every final state.",
                         max_length=10,
                         verbose_name="state",
                     ),
@@ -61,7 +61,7 @@ class Migration(PostgresMigration):
                     "keep_days",
                     models.IntegerField(
                         blank=True,
-                        help_text="Days after their end. Empty: as a less specific rule or HISTORY_KEEP_MONTHS says.",
+                        help_text="Days after the job ended. Empty: inherited from the next less specific rule or HISTORY_KEEP_MONTHS.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(1),
@@ -74,7 +74,7 @@ class Migration(PostgresMigration):
                     "arguments_days",
                     models.IntegerField(
                         blank=True,
-                        help_text="Days after the end. A job without its arguments cannot be retried. Empty: as a less specific rule says.",
+                        help_text="Days after the job ended. A job without its arguments cannot be retried. Empty: inherited from the next less specific rule.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(0),
@@ -87,7 +87,7 @@ class Migration(PostgresMigration):
                     "results_days",
                     models.IntegerField(
                         blank=True,
-                        help_text="Days after the end. Empty: as a less specific rule says.",
+                        help_text="Days after the job ended. Empty: inherited from the next less specific rule.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(0),
@@ -100,7 +100,7 @@ class Migration(PostgresMigration):
                     "errors_days",
                     models.IntegerField(
                         blank=True,
-                        help_text="Days for messages and tracebacks. Their classes stay with the job. Empty: as a less specific rule says.",
+                        help_text="Days for messages and tracebacks. Exception classes stay with the job. Empty: inherited from the next less specific rule.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(0),

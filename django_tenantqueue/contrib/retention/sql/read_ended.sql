@@ -1,7 +1,7 @@
 -- Read the jobs of some pages of one month, those that ended before `before`: what decides how long
--- they are kept, and what there is to remove. `start` and `end` are the bounds of the month, so
--- that the others are pruned. `queues`: those of these queues alone, unless it is NULL. `whole`:
--- measure the rows, which reads values that are stored apart.
+-- they are kept, and what there is to remove. `start` and `end` limit the month, so that the others
+-- are pruned. `queues`: only jobs of these queues, unless it is NULL. `whole`: measure the rows,
+-- which reads values that are stored apart.
 -- Locks: nothing. No index: a range of pages is read, in the order in which jobs have ended.
 SELECT
     j.id, j.finished_at, j.queue_id, j.task, j.state,

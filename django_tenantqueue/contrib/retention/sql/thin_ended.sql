@@ -1,5 +1,5 @@
 -- Remove arguments, results, or messages and tracebacks of jobs of one month that have ended by
--- `latest`. What takes their place says that they were removed. The mark of secret arguments stays.
+-- `latest`, and mark them as removed. The mark of secret arguments stays.
 -- Locks: the history rows in id order, SKIP LOCKED. Index: the primary key of each history leaf
 -- (one is read).
 WITH target AS MATERIALIZED (
@@ -20,7 +20,7 @@ SET (args, follow_ups, result, result_ref, errors) = (
                 jsonb_build_object('__tenantqueue__', 'removed', 'secret', job.args -> 'secret')
             ELSE '{"__tenantqueue__": "removed"}'
         END,
-        -- it is not retried any more
+        -- it can no longer be retried
         CASE
             WHEN chosen.arguments THEN tenantqueue_short_follow_ups(job.follow_ups)
             ELSE job.follow_ups
@@ -34,7 +34,7 @@ SET (args, follow_ups, result, result_ref, errors) = (
                     CASE
                         WHEN jsonb_typeof(error.value) = 'object' THEN
                             error.value #- '{answer, message}' || '{"removed": true,
-                                "traceback": "", "message": "(removed by a rule of retention)"}'
+                                "traceback": "", "message": "(removed by a retention rule)"}'
                         ELSE '{"removed": true}'
                     END
                     ORDER BY error.ordinality

@@ -34,7 +34,7 @@ class Migration(PostgresMigration):
                 (
                     "pattern",
                     models.CharField(
-                        help_text="A name as its jobs show it, of a task, a method or a category. “*” stands for any text, as in “app.tasks.*”.",
+                        help_text="Name of a task, a method or a category, as its jobs show it. “*” stands for any text, as in “app.tasks.*”.",
                         max_length=500,
                         verbose_name="task",
                     ),
@@ -42,7 +42,7 @@ class Migration(PostgresMigration):
                 (
                     "queue",
                     models.CharField(
-                        help_text="The queue that takes new jobs of that name.",
+                        help_text="Queue of new jobs with this name.",
                         max_length=100,
                         verbose_name="queue",
                     ),

@@ -37,7 +37,7 @@ class Migration(PostgresMigration):
                 (
                     "task",
                     models.CharField(
-                        help_text="A task by its name, or a function that CALLABLES lists, as “module:name”.",
+                        help_text="Name of a task, or “module:name” of a function that CALLABLES lists.",
                         max_length=500,
                         verbose_name="task",
                     ),
@@ -105,7 +105,7 @@ class Migration(PostgresMigration):
                     models.FloatField(
                         db_default=0.0,
                         default=0.0,
-                        help_text="Each job is enqueued up to this many seconds after its tick, at random.",
+                        help_text="Seconds. Each job is enqueued after a random delay of at most this time.",
                         validators=[
                             django.core.validators.MinValueValidator(0.0),
                             django.core.validators.MaxValueValidator(86400.0),
@@ -117,8 +117,8 @@ class Migration(PostgresMigration):
                     "catch_up",
                     models.CharField(
                         choices=[
-                            ("skip", "skip them"),
-                            ("once", "run once for all"),
+                            ("skip", "skip"),
+                            ("once", "run once"),
                             ("all", "run each"),
                         ],
                         db_default="skip",
@@ -130,10 +130,10 @@ class Migration(PostgresMigration):
                 (
                     "overlap",
                     models.CharField(
-                        choices=[("allow", "run beside it"), ("skip", "skip the tick")],
+                        choices=[("allow", "run concurrently"), ("skip", "skip the tick")],
                         db_default="allow",
                         default="allow",
-                        help_text="At a tick, when the job of the last one has not ended.",
+                        help_text="If the previous job has not ended at a tick.",
                         max_length=10,
                         verbose_name="overlap",
                     ),
@@ -150,7 +150,7 @@ class Migration(PostgresMigration):
                         choices=[
                             ("admin", "admin"),
                             ("code", "code"),
-                            ("removed", "code that no longer declares it"),
+                            ("removed", "removed from the code"),
                         ],
                         db_default="admin",
                         default="admin",

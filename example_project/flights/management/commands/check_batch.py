@@ -9,12 +9,9 @@ from example_project.flights.models import Batch
 
 
 class Command(BaseCommand):
-    """Checks what became of a batch of reports."""
-
     help = (
-        "Check a batch of reports that the seeder requested: whether each was run as often and "
-        "ended as it must, and whether more ran at once than the queues have slots now. Fails if "
-        "not."
+        "Check a batch of the seeder: each report must have run as often and ended as expected, "
+        "and never more at once than the queues have slots now."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -28,7 +25,7 @@ class Command(BaseCommand):
             batches = batches.filter(pk=options["batch"])
         batch = batches.first()
         if batch is None:
-            raise CommandError("There is no such batch; `make demo ARGS=--once` makes one.")
+            raise CommandError("There is no such batch. Create one with: make demo ARGS=--once")
         findings = check(batch)
         self.stdout.write(as_text(findings))
         if findings.problems:

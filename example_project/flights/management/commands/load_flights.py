@@ -9,22 +9,19 @@ from example_project.flights.source import DataMissingError
 
 
 class Command(BaseCommand):
-    """Loads the data once."""
-
-    help = "Load the flights of 2013 into the database, unless they are there."
+    help = "Load the flights of 2013 into the database, once."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the options."""
         parser.add_argument("--most", type=int, metavar="N", help="load at most N flights")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Load, and say what is there."""
+        """Load, and print the numbers of rows."""
         try:
             loaded = load(options["most"])
         except DataMissingError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(
             f"{loaded.flights:,} flights of {loaded.airlines} airlines, "
-            f"{loaded.weather:,} hours of weather"
-            + (" (they were there)" if loaded.already else "")
+            f"{loaded.weather:,} hours of weather" + (" (loaded before)" if loaded.already else "")
         )

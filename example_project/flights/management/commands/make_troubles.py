@@ -8,11 +8,9 @@ from example_project.flights.troubles import make_troubles
 
 
 class Command(BaseCommand):
-    """Gives operators something to find and mend."""
-
-    help = "Make troubles to find and mend in the admin, while the demo runs."
+    help = "Create problems to find and fix in the admin, while the demo runs."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Make them and say which."""
+        """Create them and print a line about each."""
         for line in make_troubles():
             self.stdout.write(line)

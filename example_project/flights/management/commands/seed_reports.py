@@ -12,8 +12,6 @@ RATES = {"light": 1.0, "normal": 5.0, "heavy": 16.0}
 
 
 class Command(BaseCommand):
-    """Keeps the workers busy with a believable mix."""
-
     help = "Request reports for all airlines until stopped, or a fixed number with --count."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -31,7 +29,7 @@ class Command(BaseCommand):
         """Request reports."""
         if options["count"] is not None:
             batch = seed_batch(options["count"]).save()
-            self.stdout.write(f"requested {batch}; see it with: manage.py check_batch {batch.pk}")
+            self.stdout.write(f"requested {batch}; check it with: manage.py check_batch {batch.pk}")
             return
         over = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):

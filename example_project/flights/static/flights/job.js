@@ -9,12 +9,12 @@
 
   const WAITING = ["scheduled", "held", "ready"];
   const WORDS = {
-    scheduled: "Waits for its time.",
-    held: "Waits for its turn.",
-    ready: "Waits for a free slot.",
-    queued: "Has a slot; a worker is about to start it.",
-    running: "Runs.",
-    cancelled: "Was cancelled.",
+    scheduled: "Scheduled for later.",
+    held: "Waiting for its turn.",
+    ready: "Waiting for a free slot.",
+    queued: "About to start.",
+    running: "Running.",
+    cancelled: "Cancelled.",
   };
 
   function seconds(from, to) {
@@ -55,10 +55,10 @@
       return job.attempt > 1 ? `In attempt ${job.attempt} of ${job.max_attempts}.` : "";
     }
     if (job.state === "scheduled" && job.attempt > 0) {
-      return `Attempt ${job.attempt} of ${job.max_attempts} failed; it will be tried again.`;
+      return `Attempt ${job.attempt} of ${job.max_attempts} failed, will be retried.`;
     }
     if (job.state === "error") {
-      return job.attempt > 1 ? `Failed in all of ${job.attempt} attempts.` : "Failed.";
+      return job.attempt > 1 ? `Failed after ${job.attempt} attempts.` : "Failed.";
     }
     const again = job.attempt > 1 ? ` Attempt ${job.attempt} of ${job.max_attempts}.` : "";
     return (job.progress.message || WORDS[job.state] || "") + again;
@@ -116,7 +116,7 @@
   function showResult(result) {
     find(".summary").textContent = result.rows.length
       ? result.summary
-      : "No flights match: there is nothing to show.";
+      : "No matching flights.";
     find("figure").hidden = find(".scroll").hidden = !result.rows.length;
     if (result.rows.length) {
       const chart = drawChart(result, article);
@@ -140,7 +140,7 @@
     wrong.hidden = !job.error;
     wrong.textContent = job.error || "";
     if (job.state !== "success") return;
-    if (job.result_missing) find(".message").textContent = "Its result is no longer kept.";
+    if (job.result_missing) find(".message").textContent = "The result is no longer kept.";
     else if (job.result) showResult(job.result);
   }
 
@@ -157,7 +157,7 @@
       if (job.final) return;
       next = Math.min(LONGEST_PAUSE, pause * 1.05);
     } catch {
-      find(".message").textContent = "The site does not answer; trying again.";
+      find(".message").textContent = "The site does not answer, retrying.";
       next = LONGEST_PAUSE;
     }
     setTimeout(poll, next, next);

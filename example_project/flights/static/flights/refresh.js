@@ -1,4 +1,4 @@
-// Keeps a part of the page up to date: what its address answers replaces it.
+// Keeps a part of the page up to date with the content of its address.
 "use strict";
 
 (() => {
@@ -6,7 +6,7 @@
   const place = document.querySelector("[data-refresh-from]");
 
   async function refresh() {
-    // A list that somebody moves through with the keyboard stays as it is.
+    // Keyboard focus in the list would be lost.
     if (document.hidden || place.contains(document.activeElement)) return;
     const answer = await fetch(place.dataset.refreshFrom);
     if (answer.ok) place.innerHTML = await answer.text();
@@ -16,7 +16,7 @@
     try {
       await refresh();
     } catch {
-      // The site is being restarted: look again later.
+      // The site may be restarting.
     }
     setTimeout(keepOn, PAUSE);
   }

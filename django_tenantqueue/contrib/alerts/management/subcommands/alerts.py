@@ -19,9 +19,9 @@ from ...models import AlertRule
 
 
 class SendTestMessage(Subcommand):
-    """Sends a test message to the receivers of a rule, from this process."""
+    """Sends a test message to the recipients of a rule, from this process."""
 
-    help = "Send a test message to each receiver of an alert rule, without a worker."
+    help = "Send a test message to each recipient of an alert rule, without a worker."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
@@ -29,7 +29,7 @@ class SendTestMessage(Subcommand):
         self.add_database(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Send, and say how each channel went; fail if one did."""
+        """Send, and print the result of each channel; fail if one did."""
         using = jobs_database(options["database"])
         wanted = Q(name=options["rule"])
         if (number := read_number(options["rule"])) is not None:
@@ -39,10 +39,10 @@ class SendTestMessage(Subcommand):
             raise CommandError(f"There is no alert rule {options['rule']!r}.")
         if len(rules) > 1:
             numbers = ", ".join(f"{rule.pk} ({rule})" for rule in rules)
-            raise CommandError(f"Several rules have this name: give a number of {numbers}.")
+            raise CommandError(f"Several alert rules have this name. Give a number: {numbers}.")
         rule = rules[0]
         if not rule.channels:
-            raise CommandError(f"The rule {rule} has no receiver.")
+            raise CommandError(f"The rule {rule} has no recipients: set them in the admin.")
         message = make_message(rule, now=timezone.now(), test=True)
         failed = False
         for channel in rule.channels:

@@ -18,28 +18,29 @@ from ...tokens import make_token
 
 
 class CreateToken(Subcommand):
-    """Makes a token of the HTTP API."""
-
-    help = "Make a token of the HTTP API and print it. It is not shown again."
+    help = "Create a token of the HTTP API and print it. It cannot be shown again."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add = parser.add_argument
-        add("token_name", metavar="NAME", help="the program that will use it")
+        add(
+            "token_name",
+            metavar="NAME",
+            help="the client that will use it, shown in the list of changes",
+        )
         add("--tenant", help="exact tenant; '' for jobs without a tenant")
         add("--all-tenants", action="store_true", help="for every tenant, in place of --tenant")
         add(
             "--scope",
             action="append",
             choices=ApiToken.Scope.values,
-            help=f"one of {', '.join(ApiToken.Scope.values)}: what it allows; may be repeated "
-            "(default: read and submit)",
+            help="allow what this scope covers; may be repeated (default: read and submit)",
         )
         add(
             "--queue",
             action="append",
             metavar="QUEUE",
-            help="a queue that it may name, with * for any text; may be repeated (default: those "
-            "that the tenant has, and those that a task or the settings name)",
+            help="allow this queue, with * for any text; may be repeated (default: existing "
+            "queues of the tenant, and those that a task or the settings name)",
         )
         add(
             "--priorities",
@@ -47,11 +48,10 @@ class CreateToken(Subcommand):
             type=int,
             metavar=("FROM", "TO"),
             default=(LOWEST_NUMBER, HIGHEST_NUMBER),
-            help="the lowest and the highest number that it may give as a priority (default: "
-            f"{LOWEST_NUMBER} {HIGHEST_NUMBER})",
+            help=f"allow these priorities (default: {LOWEST_NUMBER} {HIGHEST_NUMBER})",
         )
         add("--days", type=int, metavar="DAYS", help="expire after this number of days")
-        add("--per-minute", type=int, metavar="N", help="requests in a minute at most")
+        add("--per-minute", type=int, metavar="N", help="maximum of requests in a minute")
         self.add_format(parser)
         self.add_database(parser)
 

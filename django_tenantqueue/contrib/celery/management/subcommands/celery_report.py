@@ -16,8 +16,6 @@ from ...report_names import ABOUT, SECTIONS, anchor
 
 
 class CeleryReport(Subcommand):
-    """Prints each line of a project that touches Celery."""
-
     help = "List the lines of a project that touch Celery, by section of the guide."
     requires_system_checks: list[str] = []
 
@@ -35,7 +33,7 @@ class CeleryReport(Subcommand):
         if options["format"] == "json":
             return self.print_json(asdict(report))
         parts = [(f"{SECTIONS[key]}: {anchor(key)}", key, report.sections[key]) for key in SECTIONS]
-        untold = f"{len(report.untold)} lines may use a task or its result, which cannot be told"
+        untold = f"{len(report.untold)} lines may use a task or its result: check them"
         for heading, key, lines in [*parts, (untold, "", report.untold)]:
             about = f"\n    ! {ABOUT[key]}" if key in ABOUT else ""
             for number, each in enumerate(lines):
@@ -45,5 +43,5 @@ class CeleryReport(Subcommand):
                     self.stdout.write(f"    ! {warning}")
             self.stdout.write("\n" * bool(lines), ending="")
         for text in report.unread:
-            self.stdout.write(f"! not read: {text}")
+            self.stdout.write(f"! could not be read: {text}")
         return None

@@ -22,13 +22,13 @@ WHAT = dict(zip(DAYS, ("jobs", "arguments", "results", "errors"), strict=True))
 
 
 class Prune(Subcommand):
-    """Applies HISTORY_KEEP_MONTHS and the rules of retention."""
-
-    help = "Delete what the rules of retention and HISTORY_KEEP_MONTHS no longer keep, now."
+    help = "Delete history that retention rules and HISTORY_KEEP_MONTHS no longer keep, now."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            "--dry-run", action="store_true", help="tell what would be deleted, and delete nothing"
+            "--dry-run",
+            action="store_true",
+            help="report what would be deleted, and delete nothing",
         )
         self.add_format(parser)
         self.add_database(parser)
@@ -62,7 +62,7 @@ class Prune(Subcommand):
                 f"{size_text}"
             )
         for name in left:
-            self.stdout.write(f"{name}: in use, maintenance tries again")
+            self.stdout.write(f"{name}: not dropped, since it is in use; maintenance will retry")
         for rule in rules:
             jobs = number_of("job", rule["rows"])
             what = jobs if rule["what"] == "jobs" else f"{rule['what']} of {jobs}"
@@ -73,7 +73,7 @@ class Prune(Subcommand):
             self.stdout.write("nothing would be deleted")
 
     def _read(self, using: str, pruner: Pruner, *, quiet: bool) -> None:
-        """Read all months once, and tell now and then how far that is."""
+        """Read all months once, and print the progress every 5 seconds."""
         told_at = time.monotonic()
         pruner.begin(using)
         while (place := pruner.place) is not None:

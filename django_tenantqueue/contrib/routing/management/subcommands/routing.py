@@ -14,14 +14,11 @@ from ... import services
 from ...models import Routing
 
 COLUMNS = ("id", "tenant", "pattern", "queue")
-"""What JSON tells of each routing."""
-TENANT = "of this tenant; '' for jobs without a tenant; the default is every tenant"
-PATTERN = "the name of a task or a category; * stands for any text"
+TENANT = "tenant of the routing; '' for jobs without a tenant (default: every tenant)"
+PATTERN = "name of a task or a category; * stands for any text"
 
 
 class RoutingSubcommand(Subcommand):
-    """Prints routings."""
-
     def _print(self, rows: list[Routing], options: dict[str, Any]) -> None:
         if options["format"] == "json":
             found = [{name: getattr(row, name) for name in COLUMNS} for row in rows]
@@ -33,9 +30,7 @@ class RoutingSubcommand(Subcommand):
 
 
 class ListRoutings(RoutingSubcommand):
-    """Prints the routings that there are."""
-
-    help = "List the routings: which queue takes new jobs of a task or a category."
+    help = "List the routings: the queue of new jobs of a task or a category."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
@@ -55,15 +50,13 @@ class ListRoutings(RoutingSubcommand):
 
 
 class SetRouting(RoutingSubcommand):
-    """Sets a routing, and prints it."""
-
-    help = "Choose the queue that takes new jobs of a task or a category."
+    help = "Route new jobs of a task or a category to a queue."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments and options."""
         add = parser.add_argument
         add("pattern", metavar="PATTERN", help=PATTERN)
-        add("routed_to", metavar="QUEUE", help="the queue of new jobs of that name")
+        add("routed_to", metavar="QUEUE", help="queue of new jobs with this name")
         add("--tenant", help=TENANT)
         self.add_format(parser)
         self.add_database(parser)
@@ -77,8 +70,6 @@ class SetRouting(RoutingSubcommand):
 
 
 class RemoveRouting(Subcommand):
-    """Removes a routing."""
-
     help = "Remove a routing of a task or a category."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -95,5 +86,5 @@ class RemoveRouting(Subcommand):
         rows = Routing.objects.using(using).filter(tenant=tenant, pattern=pattern)
         if not services.delete_routings(rows, using=using):
             whose = "every tenant" if tenant is None else f"tenant {tenant!r}"
-            raise CommandError(f"there is no routing of {pattern!r} for {whose}")
-        self.stdout.write(f"the routing of {pattern!r} was removed")
+            raise CommandError(f"there is no routing {pattern!r} of {whose}")
+        self.stdout.write(f"routing {pattern!r} was removed")

@@ -19,19 +19,25 @@ from ...services import add_schedule
 
 
 class ImportBeat(Subcommand):
-    """Makes schedules of the rows of django-celery-beat."""
-
     help = "Import the periodic tasks of django-celery-beat, disabled at first."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
         add = parser.add_argument
-        add("--enable", action="store_true", help="enable those that are enabled there")
-        add("--dry-run", action="store_true", help="only say what would be imported")
+        add(
+            "--enable",
+            action="store_true",
+            help="enable schedules that are enabled in django-celery-beat",
+        )
+        add(
+            "--dry-run",
+            action="store_true",
+            help="report what would be imported, and import nothing",
+        )
         self.add_database(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Import row by row; say what is left out and why."""
+        """Import row by row, and print what is left out."""
         try:
             beat: Any = apps.get_model(*PERIODIC_TASK)
         except LookupError:
@@ -42,7 +48,7 @@ class ImportBeat(Subcommand):
         imported = refused = 0
         for row in rows.exclude(task__startswith="celery.").order_by("pk"):
             if row.name in known:
-                self.stdout.write(f"{row.name}: there is a schedule of this name")
+                self.stdout.write(f"{row.name}: skipped, a schedule of this name exists")
                 continue
             try:
                 made, notes = read_periodic_task(row)
@@ -60,6 +66,6 @@ class ImportBeat(Subcommand):
             for note in notes:
                 self.stdout.write(f"{row.name}: {note}")
         word = "would be imported" if options["dry_run"] else "imported"
-        self.stdout.write(f"{imported} schedules {word}, {refused} not")
+        self.stdout.write(f"{imported} schedules {word}, {refused} failed")
         if refused:
             raise SystemExit(1)

@@ -17,19 +17,16 @@ COLUMNS = (
     *("id", "name", "tenant", "queue", "task", "kind", "expression", "time_zone", "enabled"),
     *("next_at", "last_at", "failures", "last_error"),
 )
-"""What JSON tells of each schedule."""
 
 
 class ListSchedules(Subcommand):
-    """Prints the schedules, those that run next first."""
-
-    help = "List the schedules: when each runs next and ran last, and its error."
+    help = "List the schedules: next run, expression and last error of each."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
         add = parser.add_argument
         add("--tenant", help="only those of this tenant; '' for jobs without a tenant")
-        add("--failing", action="store_true", help="only those that failed at their last tick")
+        add("--failing", action="store_true", help="only schedules that failed at their last tick")
         self.add_format(parser)
         self.add_database(parser)
 

@@ -12,19 +12,17 @@ from ...declared import sync_schedules
 
 
 class SyncSchedules(Subcommand):
-    """Brings the schedules of the code up to date, those of removed tasks included."""
-
-    help = "Write the schedules of the code, and disable those that it dropped."
+    help = "Store the schedules that code declares, and disable those that were removed from it."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
         self.add_database(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Compare, write, and say what was done."""
+        """Compare, write, and print the numbers of changes."""
         using = jobs_database(options["database"])
         done = sync_schedules(using, whole=True)
         self.stdout.write(
-            f"{done.added} schedules added, {done.changed} changed, {done.removed} disabled since "
-            "the code no longer declares them"
+            f"{done.added} schedules added, {done.changed} changed, {done.removed} disabled, since "
+            "no longer declared"
         )
