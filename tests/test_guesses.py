@@ -200,8 +200,18 @@ def test_columns_of_queues_and_schedules_name_ours() -> None:
         _ = TenantQueue().slots  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="Schedule has no 'next_run_at': use next_at"):
         _ = Schedule().next_run_at  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="TenantQueue has no 'slots': use num_slots"):
+        TenantQueue(tenant="acme", name="mail", slots=3)
     with pytest.raises(TypeError, match="Schedule has no 'cron': use expression"):
         Schedule.objects.create(name="x", cron="0 3 * * *")
+
+
+def test_tenant_and_methods_of_tasks_name_ours() -> None:
+    for module in ("django_tenantqueue", "django_tenantqueue.models"):
+        with pytest.raises(ImportError, match="has no 'Tenant': use TenantQueue"):
+            exec(f"from {module} import Tenant")
+    with pytest.raises(AttributeError, match=r"Task has no 'pause': use control\.pause\(task=…\)"):
+        noop.pause()  # type: ignore[attr-defined]
 
 
 # options

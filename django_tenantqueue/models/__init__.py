@@ -1,5 +1,8 @@
 """Models: columns, constraints and what is read from them. State changes live in operations."""
 
+from typing import TYPE_CHECKING
+
+from ..calls.foreign import no_such_name
 from .change import Change
 from .duty import Duty
 from .figure import Figure
@@ -35,3 +38,9 @@ __all__ = [
     "UserLimit",
     "Worker",
 ]
+
+if not TYPE_CHECKING:  # else every name would exist
+
+    def __getattr__(name):
+        """Say which model is meant by a name of other systems."""
+        raise no_such_name(__name__, name)

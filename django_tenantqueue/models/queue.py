@@ -106,6 +106,11 @@ class TenantQueue(models.Model):
             models.CheckConstraint(condition=~Q(executor=""), name="tenantqueue_queue_executor"),
         )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        for name in kwargs.keys() & foreign.QUEUE:
+            raise TypeError(f"TenantQueue has no {name!r}: use {foreign.QUEUE[name]}")
+        super().__init__(*args, **kwargs)
+
     def __str__(self) -> str:
         return f"{self.tenant or '–'} / {self.name}"
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import random
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -185,7 +184,7 @@ def _fire_for_tenants(
 
 def _passed(row: Schedule, following: datetime | None) -> Columns:
     """Return the columns of a schedule whose next tick is `following`."""
-    return {"tick_at": following, "next_at": next_look(row, following), "after_tenant": None}
+    return {"tick_at": following, "next_at": row.next_look(following), "after_tenant": None}
 
 
 def _fired(row: Schedule, tick: datetime, following: datetime | None, job: Job | None) -> Columns:
@@ -206,13 +205,6 @@ def _fired(row: Schedule, tick: datetime, following: datetime | None, job: Job |
 
 def _failure(row: Schedule, text: str) -> Columns:
     return {"last_error": text, "last_error_at": row.now, "failures": row.failures + 1}
-
-
-def next_look(row: Schedule, tick: datetime | None) -> datetime | None:
-    """Return when to fire a tick: later by the schedule's jitter."""
-    if tick is None:
-        return None
-    return tick + timedelta(seconds=random.uniform(0.0, row.jitter_seconds))
 
 
 def _next_try(row: Schedule) -> datetime:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
@@ -280,6 +281,24 @@ class Schedule(models.Model):
 
     def __str__(self) -> str:
         return f"{shared_columns.scope_label(self.tenant)} / {self.name}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Save it. A new one is planned for its next tick. Raises InvalidOption."""
+        if self._state.adding and self.tick_at is None:
+            self.set_next()
+        super().save(*args, **kwargs)
+
+    def set_next(self) -> None:
+        """Set the next tick from now on. Raises InvalidOption."""
+        self.tick_at = self.recurrence.next(timezone.now())
+        self.next_at = self.next_look(self.tick_at)
+        self.after_tenant = None
+
+    def next_look(self, tick: datetime | None) -> datetime | None:
+        """Return when to fire a tick: later by the jitter."""
+        if tick is None:
+            return None
+        return tick + timedelta(seconds=random.uniform(0.0, self.jitter_seconds))
 
     @property
     def recurrence(self) -> Recurrence:

@@ -25,7 +25,7 @@ from ...operations.tuning import (
     lock_rows,
     switch_rows,
 )
-from .firing import enqueue_tick, next_look
+from .firing import enqueue_tick
 from .models import Schedule
 from .recurrence import ONCE, Cron, Every, read_when
 
@@ -101,15 +101,8 @@ def add_schedule(row: Schedule, *, using: str | None = None) -> None:
     alias = alias_of(using)
     row._state.db = alias
     row.full_clean(exclude=("id", "created_at"))
-    set_next(row)
+    row.set_next()
     add_row(alias, row, [name for name in TUNABLE if name not in HIDDEN])
-
-
-def set_next(row: Schedule) -> None:
-    """Set the next tick from now on. Raises InvalidOption."""
-    row.tick_at = row.recurrence.next(timezone.now())
-    row.next_at = next_look(row, row.tick_at)
-    row.after_tenant = None
 
 
 def tune_schedule(ids: Ids, *, using: str | None = None, **changes: Any) -> list[int]:
@@ -147,7 +140,7 @@ def write_schedule(using: str, row: Schedule, changes: Mapping[str, Any]) -> boo
     if not changed:
         return False
     if changed & set(TIMES):
-        set_next(row)
+        row.set_next()
     elif row.failures and row.tick_at is not None:
         row.next_at = timezone.now()  # what was mended is tried at once
     row.save(using=using, update_fields=[*changed, "tick_at", "next_at", "after_tenant"])

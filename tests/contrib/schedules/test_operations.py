@@ -37,6 +37,16 @@ def test_jitter_is_seconds_or_a_timedelta() -> None:
         assert make_schedule(name, noop, Every(hours=1, jitter=jitter)).jitter_seconds == 90.0
 
 
+def test_schedule_that_the_orm_creates_is_planned() -> None:
+    row = Schedule.objects.create(
+        name="nightly", task=noop.name, kind="cron", expression="0 3 * * *"
+    )
+
+    assert row.next_at == row.tick_at == row.recurrence.next(timezone.now())
+    with pytest.raises(InvalidOption, match="expression"):
+        Schedule.objects.create(name="x", task=noop.name, kind="cron", expression="often")
+
+
 @pytest.mark.parametrize(
     ("when", "kind", "expression"),
     [
