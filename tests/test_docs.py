@@ -334,7 +334,7 @@ def test_attributes_of_exceptions_are_documented() -> None:
     page = text_of("reference/exceptions.md")
     for name, found in all_exceptions().items():
         if "__init__" in vars(found) and "celery" not in found.__module__:
-            own = re.findall(r"self\.(\w+)(?:: .+)? =", inspect.getsource(found))
+            own = re.findall(r"self\.([a-z]\w*)(?:: .+)? =", inspect.getsource(found))
             missing = [attribute for attribute in own if f"`{attribute}`" not in page]
             assert not missing, f"{name}: {missing}"
 

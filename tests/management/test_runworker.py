@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command, execute_from_command_line
+from django.db import connection
 from django.test import override_settings
 
 from django_tenantqueue.management.commands import runworker
@@ -29,6 +30,15 @@ def test_worker_does_not_start_when_the_setting_names_another_database() -> None
     assert "--database='default' is not the jobs' database 'jobs'" in message
     assert "leave --database out, or set TENANTQUEUE['DATABASE'] = 'default' " in message
     assert refused.value.returncode == 2
+
+
+@pytest.mark.django_db
+def test_worker_does_not_start_when_the_tables_are_missing() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL search_path TO pg_temp")
+
+    with pytest.raises(CommandError, match=r"has `manage\.py migrate` been run\?"):
+        call_command("runworker")
 
 
 @pytest.mark.parametrize("option", ["--queues", "--exclude-queues", "--tenants"])

@@ -1,4 +1,4 @@
-"""What alerts adds to the core."""
+"""Connects alerts to the core."""
 
 from __future__ import annotations
 

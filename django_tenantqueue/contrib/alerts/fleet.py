@@ -1,4 +1,4 @@
-"""What the rules of one check read. Each read is limited, and shared by the rules."""
+"""Reads for the rules of one check. Each is limited, and shared by the rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .waiting import COUNTED_JOBS
 
 
 class Fleet(Look):
-    """What the rules of one check read, each part at most once."""
+    """Reads for the rules of one check, each made at most once."""
 
     def __init__(self, using: str, now: datetime) -> None:
         super().__init__(using, now=now)

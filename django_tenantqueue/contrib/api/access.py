@@ -54,7 +54,9 @@ def seconds_to_wait(token: ApiToken) -> int:
     try:
         count = _count(f"tenantqueue:requests:{token.pk}:{window}")
     except Exception:
-        logger.warning("counting requests of API tokens in the cache failed", exc_info=True)
+        logger.warning(
+            "counting a request of API token %s failed, it is allowed", token.pk, exc_info=True
+        )
         return 0
     return 0 if count <= most else max(1, int((window + 1) * WINDOW - now) + 1)
 

@@ -1,4 +1,4 @@
-"""What API adds to the core."""
+"""Connects the HTTP API to the core."""
 
 from __future__ import annotations
 

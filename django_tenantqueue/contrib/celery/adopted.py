@@ -35,7 +35,7 @@ _tracers: dict[Any, Callable[..., Any]] = {}
 
 
 class JobRetry(Retry, CeleryRetry):
-    """What `self.retry()` raises in a job: `autoretry_for` lets Celery's own Retry pass."""
+    """Raised by `self.retry()` in a job. `autoretry_for` passes on Celery's own Retry."""
 
     def __init__(self, message: str, *, after: float, exc: BaseException | None) -> None:
         Retry.__init__(self, message, after=after)

@@ -1,4 +1,4 @@
-"""What Celery adds to the core."""
+"""Connects Celery to the core."""
 
 from __future__ import annotations
 

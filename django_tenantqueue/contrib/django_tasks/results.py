@@ -155,7 +155,7 @@ def _error(entry: Mapping[str, Any]) -> TaskError:
 
 
 def _first_start(job: Job) -> datetime | None:
-    """Return when the first attempt began; what is known of another one, when its error is gone."""
+    """Return when the first attempt began; the last one's start if its error is not stored."""
     if job.attempt > 1 or job.started_at is None:
         for entry in entries_of(job.errors):
             if entry.get("attempt") == 1 and (start := _start_of(entry)):

@@ -1,4 +1,4 @@
-"""What fireworq adds to the core."""
+"""Connects the Fireworq API to the core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only clients of Fireworq ask of a tenant queue."""
+"""Values of tenant queues for clients of Fireworq."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ check_installed(__name__)
 
 
 class FireworqQueue(models.Model):
-    """What the Fireworq API keeps of a queue besides its own columns.
+    """Values of a queue for clients of Fireworq.
 
-    Apart from the queue's row, which operators save: each push writes here. There is no row before
-    the first push or definition.
+    A table of its own, since each push writes here and operators save the queue's row. A row is
+    created by the first push or definition.
     """
 
     queue = shared_columns.key_of(TenantQueue, _("queue"))
     polling_interval = models.IntegerField(_("polling interval"), null=True)
-    """Milliseconds, as a client has put it. Nothing acts on it."""
+    """Milliseconds, as a client has set it. It has no effect."""
     pushes = models.BigIntegerField(_("pushes"), default=0)
     minute = models.DateTimeField(_("minute of the last push"), null=True)
     pushes_in_minute = models.IntegerField(_("pushes in that minute"), default=0)

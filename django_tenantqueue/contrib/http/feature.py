@@ -1,4 +1,4 @@
-"""What HTTP adds to the core."""
+"""Connects HTTP jobs to the core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What prometheus adds to the core."""
+"""Connects the metrics to the core."""
 
 from __future__ import annotations
 

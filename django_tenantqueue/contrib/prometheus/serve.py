@@ -143,7 +143,7 @@ class MetricsPort:
         try:
             body, kind = self._read(environ.get("HTTP_ACCEPT", ""))
         except (psycopg.Error, DatabaseError) as error:
-            logger.warning("reading the metrics failed: %s", error)
+            logger.warning("reading the metrics failed, answering 503: %s", error)
             return "503 Service Unavailable", text, b"the database cannot be read\n"
         finally:
             with suppress(Exception):

@@ -1,4 +1,4 @@
-"""What retention adds to the core."""
+"""Connects retention rules to the core."""
 
 from __future__ import annotations
 

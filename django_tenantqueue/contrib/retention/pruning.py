@@ -35,7 +35,7 @@ AVOIDED = ("enable_seqscan", "enable_indexscan", "enable_bitmapscan")
 
 
 class EndedJob(NamedTuple):
-    """What decides how long an ended job is kept, and the sizes of its values.
+    """The columns that decide how long an ended job is kept, and the sizes of its values.
 
     A tuple, since thousands are read in a second.
     """

@@ -1,4 +1,4 @@
-"""What routing adds to the core."""
+"""Connects routings to the core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What schedules adds to the core."""
+"""Connects schedules to the core."""
 
 from __future__ import annotations
 

@@ -257,18 +257,17 @@ class Command(BaseCommand):
                 raise CommandError(text)
             self.stderr.write(self.style.WARNING(text))
         with telling_database_errors(config.database):
-            unknown = unknown_queues(config.database, (*config.queues, *config.exclude_queues))
-        for name in unknown:
-            self.stderr.write(
-                self.style.WARNING(f"no queue is named {name!r} yet; it may be created later")
-            )
-        services = [
-            service
-            for of_feature in hooks(Feature.services)
-            for service in of_feature(config.database, options)
-        ]
-        self._warn_of_connections(config, services)
-        self._warn_of_clock(config)
+            for name in unknown_queues(config.database, (*config.queues, *config.exclude_queues)):
+                self.stderr.write(
+                    self.style.WARNING(f"no queue is named {name!r} yet; it may be created later")
+                )
+            services = [
+                service
+                for of_feature in hooks(Feature.services)
+                for service in of_feature(config.database, options)
+            ]
+            self._warn_of_connections(config, services)
+            self._warn_of_clock(config)
         self._warn_of_log(config)
         self._sync_declared(config)
         verbose = options["verbosity"] > 0

@@ -139,7 +139,7 @@ const drawChart = (() => {
     }
     const [height, ...children] = parts;
     const what = columns.map(({ label: name, unit }) => `${name}${unit ? ` (${unit})` : ""}`);
-    const title = `${what.join(" and ")} by ${result.columns[label].label}`;
+    const title = `${what.join(" and ")} by ${result.columns[label].label.toLowerCase()}`;
     return element(
       "svg",
       { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title },

@@ -33,7 +33,8 @@ class CreateToken(Subcommand):
             "--scope",
             action="append",
             choices=ApiToken.Scope.values,
-            help="allow what this scope covers; may be repeated (default: read and submit)",
+            help=f"allow one of {', '.join(ApiToken.Scope.values)}; may be repeated (default: read "
+            "and submit)",
         )
         add(
             "--queue",
