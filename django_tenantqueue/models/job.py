@@ -37,7 +37,7 @@ _MISSING = object()
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
 """Seconds between two polls of a job that is waited for. They grow."""
 RESULT_REMOVED = "-"
-"""The `result_ref` of a job whose result a rule of retention has removed."""
+"""The `result_ref` of a job whose result a retention rule has removed."""
 
 
 def pauses(seconds: float) -> Iterator[float]:

@@ -143,7 +143,7 @@ def _app_line(table: str) -> list[str]:
     if kind is None:
         return []
     app = kind.__module__.rpartition(".")[0]
-    return [wrap(f'Keys of `TENANTQUEUE["{table}"]`. The app `{app}` has them.') + "\n"]
+    return [wrap(f'Keys of `TENANTQUEUE["{table}"]`, of the app `{app}`.') + "\n"]
 
 
 def all_settings() -> list[Setting]:
@@ -266,7 +266,7 @@ def subcommands_table() -> str:
     """Return the list of the subcommands: what each does, and its app."""
     from django_tenantqueue.management.commands.tenantqueue import subcommands
 
-    lines = ["| subcommand | what it does | app |", "| --- | --- | --- |"]
+    lines = ["| subcommand | purpose | app |", "| --- | --- | --- |"]
     for name, kind in subcommands().items():
         app = kind.__module__.partition(".management")[0]
         link = f"[`{name}`](#tenantqueue-{name.replace(' ', '-')})"
@@ -308,64 +308,50 @@ def sql_head(path: Path) -> list[str]:
 # states
 
 MEANINGS = {
-    "scheduled": "waits for `run_at`: its first time, or the backoff before another attempt",
-    "held": "waits at a gate: of its monitor, session, user or task",
-    "ready": "waits for a free slot of its queue",
-    "queued": "holds a slot; a worker has claimed it and has not reported its start yet",
-    "running": "holds a slot; it has run for 0.2 s or longer",
-    "success": "ended: the task returned",
-    "error": "ended: the attempts are spent, or the error was permanent",
-    "cancelled": "ended: by an operator, or because it expired before its start",
+    "scheduled": "its `run_at` is in the future: its first start, or a retry after the backoff",
+    "held": "a gate holds it: its monitor, session, user limit, unique key or task",
+    "ready": "it starts when its queue has a free slot and a worker claims it",
+    "queued": "a worker has claimed it. It is about to start, or has run for less than 0.2 s",
+    "running": "it has run for 0.2 s or longer",
+    "success": "the task returned",
+    "error": "the last attempt failed, or the error was permanent",
+    "cancelled": "it was cancelled, or expired before its start",
 }
 
 CAUSES = {
-    ("scheduled", "ready"): "its time has come (`promote_jobs.sql`), or an operator runs it now",
-    ("scheduled", "held"): "its time has come, and a gate holds it; or jobs of its session "
+    ("scheduled", "ready"): "its time comes, or an operator runs it now",
+    ("scheduled", "held"): "its time comes, but a gate holds it; or later jobs of its session "
     "overtook it; or its monitor has too many details in flight",
-    ("scheduled", "cancelled"): "cancelled while it waited",
-    ("held", "ready"): "it passed its last gate (`release_monitors.sql`, "
-    "`release_gates.sql`, `release_task.sql`)",
-    (
-        "held",
-        "scheduled",
-    ): "an operator moves `run_at` into the future of one held by its user limit; or a monitor "
-    "feeds one whose time has not come",
-    ("held", "cancelled"): "cancelled while it waited",
-    ("ready", "queued"): "claimed (`claim_jobs.sql`)",
-    ("ready", "scheduled"): "an operator moves `run_at` into the future",
-    ("ready", "held"): "a gate takes it back before a worker has claimed it",
-    ("ready", "cancelled"): "cancelled while it waited",
-    (
-        "queued",
-        "held",
-    ): "its task is paused, or at its limit (`take_task_slots.sql`)",
-    ("queued", "running"): "the worker reports the start (`record_runs.sql`)",
-    (
-        "queued",
-        "ready",
-    ): "given back unstarted, failed with no wait before the next attempt, or rescued from "
-    "a worker that died",
-    ("queued", "scheduled"): "failed within 0.2 s and runs again later; or given back because the "
+    ("scheduled", "cancelled"): "it is cancelled",
+    ("held", "ready"): "it passes its last gate",
+    ("held", "scheduled"): "an operator moves the `run_at` of a job at its user limit into the "
+    "future; or a monitor releases a detail that is not due",
+    ("held", "cancelled"): "it is cancelled",
+    ("ready", "queued"): "a worker claims it",
+    ("ready", "scheduled"): "an operator moves its `run_at` into the future",
+    ("ready", "held"): "a gate holds it again before a claim",
+    ("ready", "cancelled"): "it is cancelled",
+    ("queued", "held"): "its task is paused or at its limit",
+    ("queued", "running"): "it has run for 0.2 s",
+    ("queued", "ready"): "it is returned before its start, retried without backoff, or rescued "
+    "from a dead worker",
+    ("queued", "scheduled"): "it fails within 0.2 s and is retried; or it is returned because the "
     "worker does not know its task",
-    ("queued", "success"): "returned within 0.2 s",
-    ("queued", "error"): "failed for good within 0.2 s, or its worker died in the last attempt",
-    (
-        "queued",
-        "cancelled",
-    ): "cancelled or expired before it started, or its worker died after its cancellation was "
-    "requested",
-    (
-        "running",
-        "ready",
-    ): "given back at the end of a shutdown, or rescued from a worker that died",
-    ("running", "scheduled"): "failed; runs again later",
-    ("running", "success"): "returned",
-    ("running", "error"): "failed for good, or its worker died in the last attempt",
-    ("running", "cancelled"): "stopped, or its worker died, after its cancellation was requested",
+    ("queued", "success"): "the task returns within 0.2 s",
+    ("queued", "error"): "it fails within 0.2 s and is not retried; or its worker dies in the last "
+    "attempt",
+    ("queued", "cancelled"): "it is cancelled or expires before its start; or its worker dies "
+    "after a request to cancel it",
+    ("running", "ready"): "it is returned at a shutdown, retried without backoff, or rescued from "
+    "a dead worker",
+    ("running", "scheduled"): "it fails and is retried",
+    ("running", "success"): "the task returns",
+    ("running", "error"): "it fails and is not retried; or its worker dies in the last attempt",
+    ("running", "cancelled"): "it stops, or its worker dies, after a request to cancel it",
     ("error", "ready"): "an operator retries it",
-    ("error", "held"): "an operator retries it, and it has a gate to pass",
+    ("error", "held"): "an operator retries it, and a gate holds it",
     ("cancelled", "ready"): "an operator retries it",
-    ("cancelled", "held"): "an operator retries it, and it has a gate to pass",
+    ("cancelled", "held"): "an operator retries it, and a gate holds it",
 }
 
 
@@ -395,7 +381,7 @@ def features_table() -> str:
     """Return the table of the methods of a feature."""
     from django_tenantqueue.features import Feature
 
-    lines = ["| method | what it is for |", "| --- | --- |"]
+    lines = ["| method | purpose |", "| --- | --- |"]
     for name, method in vars(Feature).items():
         if inspect.isfunction(method):
             text = (inspect.getdoc(method) or "").partition("\n\n")[0]
@@ -501,8 +487,8 @@ def server_commands() -> str:
 
 EXTRAS = {
     "api": "`api`",
-    "celery": "`celery`, where Celery runs jobs",
-    "http": "`http`, where workers run",
+    "celery": "`celery`, to run jobs in Celery",
+    "http": "`http`, for workers",
     "prometheus": "`prometheus`",
     "schedules": "`cron`, for cron expressions",
 }
@@ -523,7 +509,7 @@ def apps_tables() -> str:
 
 
 def _first_apps_table(configs: list[Any]) -> str:
-    lines = ["| app | what it adds | needs the app | extra |", "| --- | --- | --- | --- |"]
+    lines = ["| app | adds | needs the app | extra |", "| --- | --- | --- | --- |"]
     for config in configs:
         text = str(inspect.getdoc(type(config))).removesuffix(".")
         needs = [f"`{path.partition('.')[2]}`" for path in config.needs]

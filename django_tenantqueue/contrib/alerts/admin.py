@@ -133,7 +133,7 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
             _("Notifications"),
             {
                 "fields": (
-                    "tell_resolved",
+                    "notify_resolved",
                     ("repeat_minutes", "max_per_hour"),
                     ("quiet_from", "quiet_until"),
                     "time_zone",
@@ -288,4 +288,4 @@ class AlertAdmin(TenantQueueModelAdmin[Alert]):
 
     @admin.display(description=_("last notified"))
     def told(self, alert: Alert) -> SafeString | str:
-        return moment(alert.told_at)
+        return moment(alert.notified_at)

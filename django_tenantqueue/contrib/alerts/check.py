@@ -128,17 +128,17 @@ def _check(fleet: Fleet, rule: AlertRule) -> None:
 def _resolve(rule: AlertRule, alert: Alert, now: datetime, *, quiet: bool) -> None:
     """Resolve an alert. If not sent yet, it is sent after the quiet hours, else left out."""
     alert.resolved_at = now
-    if alert.told_at is not None:
-        alert.pending = rule.tell_resolved
+    if alert.notified_at is not None:
+        alert.pending = rule.notify_resolved
     elif not quiet:  # the limit of messages is reached
         alert.pending = False
         rule.left_out += 1
 
 
 def _is_repeated(rule: AlertRule, alert: Alert, now: datetime) -> bool:
-    if rule.repeat_minutes is None or alert.told_at is None:
+    if rule.repeat_minutes is None or alert.notified_at is None:
         return False
-    return now - alert.told_at >= timedelta(minutes=rule.repeat_minutes)
+    return now - alert.notified_at >= timedelta(minutes=rule.repeat_minutes)
 
 
 def _notify(fleet: Fleet, rule: AlertRule) -> None:
@@ -155,7 +155,7 @@ def _notify(fleet: Fleet, rule: AlertRule) -> None:
     more = pending.count() - len(sent)
     message = make_message(rule, sent, now=now, more=more, left_out=rule.left_out)
     enqueue_message(fleet.using, rule, message)
-    pending.update(pending=False, told_at=now)
+    pending.update(pending=False, notified_at=now)
     rule.hour_sent += 1
     rule.left_out = 0
 

@@ -66,7 +66,7 @@ def read_message(rule: AlertRule, kept: dict[str, Any]) -> Message:
 def _state(alert: Alert) -> str:
     if alert.resolved_at:
         return "resolved"
-    return "open" if alert.told_at is None else "still open"
+    return "open" if alert.notified_at is None else "still open"
 
 
 def _entry(alert: Alert, state: str) -> dict[str, Any]:

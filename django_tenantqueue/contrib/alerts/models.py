@@ -85,7 +85,7 @@ class AlertRule(models.Model):
         db_default=False,
         help_text=_("Logger django_tenantqueue.alerts of the worker that sends the message."),
     )
-    tell_resolved = models.BooleanField(_("notify when resolved"), default=True, db_default=True)
+    notify_resolved = models.BooleanField(_("notify when resolved"), default=True, db_default=True)
     repeat_minutes = models.IntegerField(
         _("repeat after"),
         null=True,
@@ -283,7 +283,7 @@ class Alert(models.Model):
     opened_at = models.DateTimeField(_("opened"))
     seen_at = models.DateTimeField(_("last seen"))
     resolved_at = models.DateTimeField(_("resolved"), null=True)
-    told_at = models.DateTimeField(_("last notified"), null=True)
+    notified_at = models.DateTimeField(_("last notified"), null=True)
     pending = models.BooleanField(_("not notified yet"), default=True)
 
     objects = AlertQuerySet.as_manager()

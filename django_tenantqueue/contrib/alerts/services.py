@@ -27,7 +27,7 @@ from .watches import watched
 TUNABLE = (
     *("name", "kind", "threshold", "range_minutes", "tenant", "queue", "task"),
     *("webhook_url", "webhook_format", "webhook_secret", "emails", "log"),
-    *("tell_resolved", "repeat_minutes", "max_per_hour"),
+    *("notify_resolved", "repeat_minutes", "max_per_hour"),
     *("quiet_from", "quiet_until", "time_zone", "enabled"),
 )
 """Columns of a rule that operators change."""

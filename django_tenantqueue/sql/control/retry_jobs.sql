@@ -7,7 +7,7 @@ WITH target AS MATERIALIZED (
     SELECT j.id
     FROM tenantqueue_job_history j
     WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('error', 'cancelled')
-        -- removed by a rule of retention
+        -- removed by a retention rule
         AND NOT j.args ? '__tenantqueue__'
         AND NOT EXISTS (
             SELECT

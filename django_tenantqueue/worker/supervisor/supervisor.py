@@ -258,7 +258,7 @@ class Supervisor:
         now = time.monotonic()
         allowed = KILL_SECONDS + (self.config.shutdown_timeout if self._stops < 2 else 0.0)
         for child in self._children:
-            told_at = self._stop_at if self._stops else child.told_to_stop_at
-            if told_at is not None and now - told_at > allowed:
+            asked_at = self._stop_at if self._stops else child.told_to_stop_at
+            if asked_at is not None and now - asked_at > allowed:
                 child.killed_at_stop = True
                 self._children.send(signal.SIGKILL, child)

@@ -69,7 +69,7 @@ def make_some() -> tuple[AlertRule, Alert]:
                 text="12 of 12 runs failed in the last 1 h.",
                 opened_at=now - timedelta(minutes=7),
                 seen_at=now,
-                told_at=now,
+                notified_at=now,
                 resolved_at=end,
             )
             alerts.append(alert)
@@ -104,7 +104,7 @@ def test_all_columns_fit_a_usual_window(open_page: OpenPage, model: str) -> None
         text="No worker takes its jobs. The first one has waited for 2 h 13 min.",
         opened_at=now,
         seen_at=now,
-        told_at=now,
+        notified_at=now,
     )
     with acting_as("operations.of.all.regions@example-company.com", "command"):
         url = "https://hooks.example.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"

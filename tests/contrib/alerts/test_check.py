@@ -319,7 +319,7 @@ def test_what_opens_in_quiet_hours_is_told_after_them() -> None:
 
 
 def test_limit_of_messages_leaves_out_and_says_how_many() -> None:
-    rule_on("queue_late", max_per_hour=1, tell_resolved=False)
+    rule_on("queue_late", max_per_hour=1, notify_resolved=False)
     now = timezone.now()
     kept = make_queue("acme", "kept")
     wait_for_jobs(kept)

@@ -1,4 +1,4 @@
-"""Rules of retention in the admin, and pages of jobs without their values."""
+"""Retention rules in the admin, and pages of jobs without their values."""
 
 from __future__ import annotations
 

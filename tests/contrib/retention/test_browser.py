@@ -1,4 +1,4 @@
-"""Rules of retention in a real browser."""
+"""Retention rules in a real browser."""
 
 from __future__ import annotations
 

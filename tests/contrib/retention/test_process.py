@@ -1,4 +1,4 @@
-"""The rules of retention are applied by real workers, and when the leader is killed meanwhile."""
+"""Retention rules are applied by real workers, and when the leader is killed meanwhile."""
 
 from __future__ import annotations
 

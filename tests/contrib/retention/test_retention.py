@@ -1,4 +1,4 @@
-"""What the rules of retention remove, what they keep, and what is said of removed values."""
+"""What retention rules remove and keep, and how removed values are shown."""
 
 from __future__ import annotations
 

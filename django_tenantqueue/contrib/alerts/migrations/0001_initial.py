@@ -129,7 +129,7 @@ class Migration(PostgresMigration):
                     ),
                 ),
                 (
-                    "tell_resolved",
+                    "notify_resolved",
                     models.BooleanField(
                         db_default=True, default=True, verbose_name="notify when resolved"
                     ),
@@ -282,7 +282,7 @@ class Migration(PostgresMigration):
                 ("opened_at", models.DateTimeField(verbose_name="opened")),
                 ("seen_at", models.DateTimeField(verbose_name="last seen")),
                 ("resolved_at", models.DateTimeField(null=True, verbose_name="resolved")),
-                ("told_at", models.DateTimeField(null=True, verbose_name="last notified")),
+                ("notified_at", models.DateTimeField(null=True, verbose_name="last notified")),
                 ("pending", models.BooleanField(default=True, verbose_name="not notified yet")),
                 (
                     "rule",

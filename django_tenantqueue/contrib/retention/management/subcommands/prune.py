@@ -74,12 +74,12 @@ class Prune(Subcommand):
 
     def _read(self, using: str, pruner: Pruner, *, quiet: bool) -> None:
         """Read all months once, and print the progress every 5 seconds."""
-        told_at = time.monotonic()
+        reported_at = time.monotonic()
         pruner.begin(using)
         while (place := pruner.place) is not None:
             done = pruner.step(using)
-            if not quiet and time.monotonic() - told_at >= 5.0:
-                told_at = time.monotonic()
+            if not quiet and time.monotonic() - reported_at >= 5.0:
+                reported_at = time.monotonic()
                 self.stdout.write(f"… {place[0]}, page {place[1]:,}: {self._sum(pruner)}")
                 self.stdout.flush()
             if not pruner.dry_run:
