@@ -203,10 +203,13 @@ def test_every_setting_is_documented() -> None:
 def test_every_command_and_option_is_documented(name: str) -> None:
     own = text_of("reference/runworker.md")
     text = own if name == "runworker" else _section("reference/commands.md", name)
-    options = from_code.command_options(name)
+    actions = from_code.own_actions(name)
+    options = {option for action in actions for option in action.option_strings}
     assert "--database" in options or name == "celery-report"  # which reads code
-    for action in from_code.own_actions(name):
+    for action in actions:
         assert action.help not in (None, "", SUPPRESS), f"{name} {action.dest} has no help"
+        if from_code.is_common(name, action):
+            continue
         for option in action.option_strings or [action.metavar or action.dest.upper()]:
             assert re.search(rf"`{re.escape(str(option))}[ `]", text), f"{name}: no {option}"
         for choice in action.choices or ():

@@ -243,11 +243,25 @@ def own_actions(name: str) -> list[Any]:
     return parser._actions
 
 
+COMMON = {
+    "--format FORMAT": "text (the default) or json",
+    "--database DATABASE": "alias of the jobs' database (default: TENANTQUEUE['DATABASE'])",
+}
+"""Options with the same meaning in most subcommands of tenantqueue. The page lists them once."""
+
+
+def is_common(name: str, action: Any) -> bool:
+    """Whether an option of a subcommand is one of COMMON."""
+    takes = action.metavar or action.dest.upper()
+    text = COMMON.get(f"{next(iter(action.option_strings), '')} {takes}")
+    return text is not None and text == (action.help or "") % vars(action)
+
+
 def command_options(name: str) -> dict[str, tuple[str, str]]:
-    """Return option -> (argument, help) of a command, without those that every command has."""
+    """Return option -> (argument, help) of a command, without those that most commands have."""
     found = {}
     for action in own_actions(name):
-        if action.help == SUPPRESS:
+        if action.help == SUPPRESS or is_common(name, action):
             continue
         takes = "" if action.nargs == 0 else action.metavar or "NUMBER"
         if takes and not action.metavar and action.type is None:

@@ -308,7 +308,7 @@ class Surface:
         from argparse import ArgumentParser
 
         from django.core.management import load_command_class
-        from from_code import command_options, own_actions
+        from from_code import COMMON, command_options, own_actions
 
         from django_tenantqueue.management.commands.tenantqueue import subcommands
         from django_tenantqueue.management.variables import take_variables
@@ -322,6 +322,8 @@ class Surface:
             full = f"tenantqueue {name}"
             page = ["reference/commands.md"]
             yield self.of_command(full, page, str(kind.help), full, command_options(name))
+        rows = [self.row(option, page, text) for option, text in COMMON.items()]
+        yield Table("### Options of most subcommands", "", rows)
         rows = []
         for action in own_actions("runworker"):
             for name in sorted(take_variables(ArgumentParser(), [action])):

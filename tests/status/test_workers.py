@@ -586,7 +586,7 @@ def test_some_of_many_stuck_queues_are_named() -> None:
     for number in range(NAMED + 2):
         make_job(make_queue(f"tenant-{number}"))
 
-    assert "tenant-4/default and 2 more: start one" in problems()
+    assert "tenant-4/default and 2 more: start a" in problems()
 
 
 def test_jobs_that_a_worker_holds_count_more_than_its_last_heartbeat() -> None:
