@@ -43,18 +43,6 @@ class Report(models.Model):
 """
 
 BEFORE = {
-    "howto/enqueue-methods": """
-from django.db import models
-
-class Invoice(models.Model):
-    def send_reminder(self):
-        pass
-
-def close_month(year, month):
-    pass
-
-Invoice.objects.create()
-""",
     "howto/failures": """
 @task
 def charge(order_id):
@@ -70,7 +58,11 @@ for name in ("heavy", "night", "slow"):
 }
 """What a page's project has besides."""
 
-SETTINGS = {"howto/enqueue-methods": {"CALLABLES": ["shop.tasks.*"]}}
+SETTINGS = {
+    "howto/enqueue-methods": {
+        "CALLABLES": ["django.core.mail.send_mail", "django.contrib.auth.models.User.email_*"]
+    }
+}
 """What the settings of a page's project have in TENANTQUEUE."""
 
 TYPES_ONLY = {("howto/type-checking", 2)}
@@ -86,7 +78,7 @@ BEFORE_SQL = {
 def begin(page: str, space: dict[str, Any]) -> None:
     """Fill the module of a page with what its project has."""
     request = RequestFactory().get("/")
-    request.user = User.objects.create(username="ann")
+    request.user = User.objects.create(username="reader")
     request.session = SessionStore()
     space.update(
         INSTALLED_APPS=[],
