@@ -301,7 +301,7 @@ def test_callback_of_a_job_is_not_made_by_hand() -> None:
 
     run_pending()
 
-    assert "does not exist any more" in Job.objects.get(pk=made).last_error["message"]
+    assert "was deleted" in Job.objects.get(pk=made).last_error["message"]
 
 
 def test_user_task_still_is_scheduled_and_run(admin_client: Client) -> None:

@@ -96,7 +96,7 @@ def _tiles(using: str, monitor: ConcurrentJobMonitor, now: Progress, at: datetim
         sums = sum_up_monitor(using, monitor.pk)
         until = (sums.last_at if sums else None) or monitor.created_at
         took = duration_text(until - monitor.created_at)
-        tiles.append(Tile(gettext("Duration"), took, gettext("from its start to the last end")))
+        tiles.append(Tile(gettext("Total time"), took, gettext("from its start to the last end")))
     else:
         tiles.append(_expected(now, at))
         rate = NOTHING if now.pace is None else per_minute(now.pace.per_second)

@@ -51,6 +51,7 @@ def test_filters_of_jobs_say_which_parameters_they_use(admin_user: User) -> None
     assert [spec.used_parameters for spec in typed.filter_specs] == [
         {"state": "ready"},
         {"tenant": "acme"},
+        {},
         {"queue": "mails"},
         {"task": "a.b"},
     ]

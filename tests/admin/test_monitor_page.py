@@ -89,7 +89,7 @@ def test_page_and_its_refresh_show_the_same(admin_client: Client) -> None:
         assert "ended 100 % 10 of 10 details have ended" in text
         assert "2 failed, 8 done" in text
         assert "It has ended." in text
-        assert "Duration" in text
+        assert "Total time" in text
         assert "Failed 2 20.0 % of the details that ended" in text
         assert "2 ValueError : it failed tests. testapp. tasks. fail" in text
     assert "data-url" not in live.content.decode()

@@ -125,7 +125,7 @@ def test_worker_is_stopped_from_the_list(open_page: OpenPage) -> None:
     page.click("button[name=index]")
     page.click("input[value='Yes, stop 1 worker']")
 
-    expect(page.locator(".messagelist")).to_contain_text("1 worker stops: what still runs")
+    expect(page.locator(".messagelist")).to_contain_text("1 worker stops: jobs still running")
     expect(page.locator("td.field-state")).to_have_text(["stopping", "working"])
     assert list(Worker.objects.filter(stopping=False)) == [other]
 

@@ -99,6 +99,7 @@ def test_services_begin_and_end_with_the_supervisor(monkeypatch) -> None:
         """Children that have ended."""
 
         are_gone = True
+        refused = None
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             in_child.append(kwargs["in_child"])

@@ -61,6 +61,9 @@ def _times(row: Any) -> dict[str, str]:
         return {"kind": CRON, "expression": expression, "time_zone": str(cron.timezone)}
     if row.interval is not None:
         length = timedelta(**{row.interval.period: row.interval.every})
+        if length < timedelta(seconds=1):
+            said = f"{row.interval.every} {row.interval.period}"
+            raise InvalidOption(f"{said} is not an interval: the shortest is one second")
         return {"kind": INTERVAL, "expression": interval_text(length)}
     if row.clocked is not None:
         return {"kind": ONCE, "expression": row.clocked.clocked_time.isoformat()}
