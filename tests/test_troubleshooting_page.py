@@ -12,7 +12,7 @@ import pytest
 import django_tenantqueue
 
 PACKAGE = Path(django_tenantqueue.__file__).parent
-PAGE = PACKAGE.parent / "docs/howto/troubleshooting.md"
+PAGE = Path(__file__).parents[1] / "docs/howto/troubleshooting.md"
 QUOTED = (
     "no worker runs",
     "ready jobs that no worker takes",
