@@ -90,7 +90,7 @@ def untaken(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[S
 
 
 def held(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
-    """Yield the queues of which a gate has held a job for longer than the threshold.
+    """Yield the queues with a job that a gate has held for longer than the threshold.
 
     The details of monitors are left out: they wait for each other.
     """

@@ -23,7 +23,7 @@ async def _post(url: str) -> dict[str, Any]:
     """POST the end of the job that this one follows to `url`."""
     previous = await current_job().aprevious()
     if previous is None:
-        raise Permanent("the job whose end is to be posted was deleted")
+        raise Permanent("the job was deleted, so its end cannot be posted")
     if not previous.final:
         return {"status": None, "body": "not sent: the job was retried, and its next end is posted"}
     status = await sync_to_async(describe_job)(previous)

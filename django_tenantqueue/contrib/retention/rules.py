@@ -1,4 +1,4 @@
-"""Retention rules as limits: what to keep of which jobs, and until when."""
+"""Retention rules as limits: for how long jobs and their values are kept."""
 
 from __future__ import annotations
 
