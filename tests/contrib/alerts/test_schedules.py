@@ -34,10 +34,11 @@ def test_schedule_that_always_fails_is_late_and_failing() -> None:
     """Each failure puts off the next try, on which no lateness is measured."""
     late, failing = rule_on("schedule_late"), rule_on("schedule_failing", task=noop.name)
     well = rule_on("schedule_failing", threshold=100)
-    make_schedule("well", noop, "0 * * * *", tenant="acme")
+    other = make_schedule("well", noop, "0 * * * *", tenant="acme")
     row = make_schedule("broken", noop, "*/5 * * * *", tenant="acme", queue="closed")
     make_queue("acme", "closed", retired=True)
     now = timezone.now()
+    Schedule.objects.filter(pk=other.pk).update(next_at=now + 60 * MINUTE)
     Schedule.objects.filter(pk=row.pk).update(tick_at=now - 2 * MINUTE, next_at=now - 2 * MINUTE)
     for _ in range(3):
         assert fire_schedules("default", now) == 1
