@@ -234,7 +234,7 @@ def test_cancel_asks_a_running_job_to_stop(admin_client: Client) -> None:
     text = press(admin_client, job, "_cancel")
 
     assert "1 job: running and asked to stop." in text
-    assert "It was asked to stop, at " in text
+    assert "Its cancellation was requested at " in text
     assert "Last set by admin" in text
     job.refresh_from_db()
     assert job.cancel_requested_at is not None

@@ -319,7 +319,7 @@ def test_task_is_unknown_to_workers_that_claimed_it() -> None:
     )
 
     assert codes(job) == ["unknown_task"]
-    assert "knows the task “tests.gone”" in answer(job).causes[0].sentence
+    assert "do not know the task “tests.gone”" in answer(job).causes[0].sentence
 
 
 # sessions
@@ -698,7 +698,7 @@ def test_sent_job_says_that_no_process_has_taken_it_over() -> None:
 
     assert found.causes == []
     assert found.sentence.startswith("Dispatcher web-7:12 sent it to the executor celery 1")
-    assert found.sentence.endswith("ago. No process has taken it over yet.")
+    assert found.sentence.endswith("ago. No process has accepted it yet.")
 
 
 def test_sent_job_is_not_taken_over_for_long() -> None:
@@ -706,7 +706,8 @@ def test_sent_job_is_not_taken_over_for_long() -> None:
 
     one = cause(job, Code.NOT_TAKEN_OVER)
 
-    assert one.sentence.startswith("No process of the executor celery has taken it over for 1 min")
+    assert one.sentence.startswith("It was sent to the executor celery 1 min")
+    assert one.sentence.endswith(" ago, and no process has accepted it.")
     assert one.target == Target("worker", dispatcher.pk, dispatcher.name)
 
 
