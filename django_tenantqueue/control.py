@@ -18,6 +18,7 @@ from django.db.models import Model
 from django.utils import timezone
 
 from .bulk import start
+from .calls import foreign
 from .calls.arguments import decode_args
 from .calls.options import (
     check_moment,
@@ -408,12 +409,19 @@ def tune(target: Tasks = NOT_GIVEN, /, *, using: str | None = None, **given: Any
         return act("tune", chosen, alias, **given)
 
 
-def make_queue(tenant: str, name: str, *, using: str | None = None, **columns: Any) -> TenantQueue:
+def make_queue(
+    tenant: str, name: str = NOT_GIVEN, *, using: str | None = None, **columns: Any
+) -> TenantQueue:
     """Return a tenant queue, with columns written as tune() does. It is created if needed.
 
     `tenant`: "" is no tenant. It also creates queues that STRICT_QUEUES would reject. Raises what
     tune() raises.
     """
+    for wrong in columns.keys() & foreign.QUEUE:
+        said = f"make_queue() has no {wrong!r}: use {foreign.QUEUE[wrong]}"
+        raise InvalidOption(said, option=wrong, value=columns[wrong])
+    if name is NOT_GIVEN:
+        raise TypeError("make_queue() needs the name of the queue: make_queue('acme', 'mail')")
     return control.make_queue(tenant, name, using=using, **columns)
 
 
