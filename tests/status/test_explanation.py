@@ -576,7 +576,7 @@ def test_queue_with_fewer_slots_than_parallel_bounds_the_monitor() -> None:
 
     one = cause(job, Code.QUEUE_BOUNDS_MONITOR)
 
-    assert "Its queue has 2 slots, fewer than the 40 details" in one.sentence
+    assert "Its queue has 2 slots, so at most 2 details of its monitor run" in one.sentence
     assert one.target is not None
     assert (one.target.kind, one.target.id) == ("queue", queue.pk)
     assert codes(job) == ["monitor_full", "queue_bounds_monitor"]
