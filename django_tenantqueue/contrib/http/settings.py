@@ -27,9 +27,9 @@ class HttpSettings:
 
     Customers choose the hosts of webhooks. This protects the network of the workers."""
     tenant_hosts: str | None = setting(None, takes=1)
-    """Dotted path of a callable. It takes a tenant, and returns a list of hosts, which replaces
-    `ALLOWED_HOSTS` for this tenant, or None. None: `ALLOWED_HOSTS` applies. Workers cache the value
-    for 60 seconds.
+    """Dotted path of a callable. It takes a tenant, and returns the hosts of this tenant, a list
+    that replaces `ALLOWED_HOSTS`, or None to keep `ALLOWED_HOSTS`. Workers cache the value for 60
+    seconds.
 
     One list serves most projects."""
     secrets: str | None = setting(None, takes=1)
