@@ -31,6 +31,7 @@ from .lease import Lease
 from .lease_watch import LeaseWatch
 from .maintenance import Maintenance
 from .process_limits import ProcessLimits
+from .systemd import SystemdNotifier
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -49,7 +50,12 @@ class Supervisor:
         self._say = say
         self._services = services
         self._lease = Lease(config.database, config.name)
-        self._maintenance = Maintenance(self._lease, config.name) if config.maintenance else None
+        self._systemd = SystemdNotifier()
+        self._maintenance = (
+            Maintenance(self._lease, config.name, progress=self._systemd.keep_alive)
+            if config.maintenance
+            else None
+        )
         self._process_limits = ProcessLimits(config.kill_rss)
         self._heartbeat_file = HeartbeatFile(config.heartbeat_file)
         self._children = Children(config, self._lease, say=say, in_child=self._close_inherited)
@@ -85,10 +91,11 @@ class Supervisor:
             self._kill_late()
             if self._stops:
                 self._report_stop()
-            self._heartbeat_file.write(
-                list(self._children), wanted=self.config.processes, reason=self._why_not_ready()
-            )
+            reason = self._why_not_ready()
+            self._heartbeat_file.write(list(self._children), reason)
+            self._systemd.tell(reason, is_stopping=self._stops > 0)
             self._rest()
+        self._systemd.tell("it is stopping", is_stopping=True)
         self._rescue_last()
         self._lease_watch.close()
         self._heartbeat_file.remove()
@@ -113,6 +120,7 @@ class Supervisor:
                 self._children.seconds_to_next_start() if self._lease.is_held else 1.0,
                 self._lease.seconds_to_check,
                 self._process_limits.seconds_to_next(self._children),
+                self._systemd.seconds_to_next,
             )
         )
 
@@ -133,7 +141,9 @@ class Supervisor:
     def _why_not_ready(self) -> str | None:
         if self._stops:
             return "it is stopping"
-        return None if self._lease.is_held else "it has no connection to the database"
+        if not self._lease.is_held:
+            return "it has no connection to the database"
+        return self._children.why_not_ready()
 
     def _close_inherited(self) -> None:
         os.close(self._wake_read)
