@@ -26,6 +26,7 @@ from ..connection import PROBE_SECONDS
 from ..waiting import pipe, wait_readable
 from .child import Child
 from .children import Children
+from .health_port import HealthPort
 from .heartbeat_file import HeartbeatFile
 from .lease import Lease
 from .lease_watch import LeaseWatch
@@ -45,14 +46,16 @@ class Supervisor:
         *,
         say: Callable[[str], None],
         services: Sequence[Service] = (),
+        health_port: HealthPort | None = None,
     ) -> None:
         self.config = config
         self._say = say
-        self._services = services
+        self._health_port = health_port
+        self._services = services if health_port is None else (health_port, *services)
         self._lease = Lease(config.database, config.name)
         self._systemd = SystemdNotifier()
         self._maintenance = (
-            Maintenance(self._lease, config.name, progress=self._systemd.keep_alive)
+            Maintenance(self._lease, config.name, progress=self._keep_alive)
             if config.maintenance
             else None
         )
@@ -91,9 +94,7 @@ class Supervisor:
             self._kill_late()
             if self._stops:
                 self._report_stop()
-            reason = self._why_not_ready()
-            self._heartbeat_file.write(list(self._children), reason)
-            self._systemd.tell(reason, is_stopping=self._stops > 0)
+            self._tell_health()
             self._rest()
         self._systemd.tell("it is stopping", is_stopping=True)
         self._rescue_last()
@@ -137,6 +138,18 @@ class Supervisor:
         if self._maintain_at <= now:
             self._maintain_at = now + self._maintenance.run_once()
         return min(PROBE_SECONDS, self._maintain_at - now)
+
+    def _tell_health(self) -> None:
+        reason = self._why_not_ready()
+        self._heartbeat_file.write(list(self._children), reason)
+        self._systemd.tell(reason, is_stopping=self._stops > 0)
+        if self._health_port is not None:
+            self._health_port.tell(reason)
+
+    def _keep_alive(self) -> None:
+        self._systemd.keep_alive()
+        if self._health_port is not None:
+            self._health_port.keep_alive()
 
     def _why_not_ready(self) -> str | None:
         if self._stops:
