@@ -12,7 +12,6 @@ from typing import Any
 
 MAX_AGE = 30.0
 """A supervisor that has made no progress for this many seconds is not alive."""
-STOP_SECONDS = 0.05
 
 
 class HealthPort:
@@ -30,10 +29,7 @@ class HealthPort:
     def start(self) -> None:
         """Start to answer. Signals are left to the calling thread."""
         thread = threading.Thread(
-            target=self._server.serve_forever,
-            args=[STOP_SECONDS],
-            name="tenantqueue-health",
-            daemon=True,
+            target=self._server.serve_forever, name="tenantqueue-health", daemon=True
         )
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
