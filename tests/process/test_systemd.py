@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from django_tenantqueue.operations.worker_control import drain
 from django_tenantqueue.worker.supervisor.systemd import SystemdNotifier
 
 from .tasks import hold, read_environment
@@ -96,6 +97,26 @@ def test_worker_tells_systemd_that_it_is_ready_lives_and_stops(
         *("READY=1", "STATUS=ready"),
         *("STOPPING=1", "STATUS=not ready: it is stopping"),
     ]
+
+
+def test_drain_by_an_operator_stops_the_service_only_when_it_has_ended(
+    workers: Workers, tmp_path: Path, gate: Gate
+) -> None:
+    """systemd would kill it after TimeoutStopSec."""
+    manager = ServiceManager(f"{tmp_path}/notify")
+    runner = workers.launch(variables=manager.environment())
+    manager.wait_for("READY=1")
+    job = hold.delay(str(gate))
+    gate.wait_for(job)
+
+    drain([row.pk for row in runner.rows()])
+
+    manager.wait_for("STATUS=not ready: 0 of 1 process runs")
+    assert "STOPPING=1" not in manager.receive()
+    gate.open()
+    assert runner.end() == 0
+    assert manager.receive()[-2] == "STOPPING=1"
+    manager.close()
 
 
 def test_watchdog_is_silent_while_the_supervisor_does_not_run(
