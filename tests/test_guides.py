@@ -43,14 +43,17 @@ class Snippet:
 
 def snippets(page: str) -> list[Snippet]:
     found, section, wrote = [], "", False
-    pattern = r"^## ([^\n]*)$|^(You wrote|You write)\b[^\n]*:$|^```python\n(.*?)^```$"
+    sides = "You wrote, and still write|You wrote|You write"
+    pattern = rf"^## ([^\n]*)$|^({sides})\b[^\n]*:$|^```python\n(.*?)^```$"
+    same = False
     for match in re.finditer(pattern, (HOWTO / f"{page}.md").read_text(), re.M | re.S):
         heading, side, code = match.groups()
         if heading is not None:
-            section, wrote = heading, False
+            section, wrote, same = heading, False, False
         elif side is not None:
-            wrote = side == "You wrote"
+            wrote, same = side == "You wrote", side.endswith("still write")
         else:
+            found += [Snippet(code, True, section)] if same else []
             found.append(Snippet(code, wrote, section))
     return found
 
