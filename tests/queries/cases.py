@@ -618,6 +618,7 @@ CASES: dict[str, list[Case]] = {
                 "clock_ahead": 0.0,
                 "error": None,
             },
+            buffers=200,
             worker=True,
         )
     ],

@@ -1,6 +1,7 @@
 -- Write which tasks this worker lacks (`names`). Return the tasks that any worker lacks, each with
 -- whether another worker may have it: one that has not said that it lacks it.
--- Locks: the worker's row. Indexes: primary key, tenantqueue_worker_unknown.
+-- Locks: the worker's row. Indexes: primary key, tenantqueue_worker_unknown; the workers are read
+-- by a sequential scan on purpose, for they are few.
 WITH written AS (
     UPDATE tenantqueue_worker
     SET unknown_tasks = nullif(%(names)s::text[], '{}')
