@@ -1,8 +1,8 @@
 -- Write the heartbeat of one worker process, with what it is doing; return whether an operator
--- asked it to drain, and whether any worker lacks tasks. `error` is NULL when nothing has gone wrong
--- since the last one. It waits for no disk, as sleep_worker.sql does not.
--- Indexes: primary key, tenantqueue_worker_unknown. No indexed column is written, so that the update
--- stays within its page.
+-- asked it to drain, and whether any worker lacks tasks. `error` is NULL when nothing has gone
+-- wrong since the last one. It waits for no disk, as sleep_worker.sql does not.
+-- Indexes: primary key, tenantqueue_worker_unknown. No indexed column is written, so that the
+-- update stays within its page.
 UPDATE tenantqueue_worker
 SET heartbeat_at = clock_timestamp(),
     jobs_running = %(jobs_running)s,
