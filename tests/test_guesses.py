@@ -264,12 +264,8 @@ def test_queue_that_does_not_exist_is_made_by_the_call_that_is_named() -> None:
 
 
 def test_wrong_keyword_of_make_queue_names_ours() -> None:
-    with pytest.raises(InvalidOption, match=r"make_queue\(\) has no 'queue': use name"):
-        control.make_queue(tenant="acme", queue="mail")
     with pytest.raises(InvalidOption, match=r"make_queue\(\) has no 'slots': use num_slots"):
         control.make_queue("acme", "mail", slots=3)
-    with pytest.raises(TypeError, match=r"needs the name of the queue: make_queue\('acme', 'mail"):
-        control.make_queue("acme")
 
 
 @pytest.mark.django_db(transaction=True)
