@@ -30,7 +30,7 @@ from .operations.queues import make_queue
 from .states import Priority
 from .status.display_limits import TOTAL_COUNTED_TO
 from .status.figures import NOTHING
-from .status.job_filters import COUNT_PAGE, LABELS, SEARCH, count_matching, read_filters
+from .status.job_filters import COUNT_PAGE, LABELS, count_matching, read_filters
 from .status.visible import tenants_of, visible_jobs
 from .tasks import InternalTask
 
@@ -109,9 +109,7 @@ def clean_filters(filters: Mapping[str, str]) -> dict[str, str]:
         text = gettext("There is no filter %(name)r: known are %(known)s.")
         raise InvalidArgument(text % {"name": unknown[0], "known": ", ".join(LABELS)})
     given = {name: str(filters[name]) for name in LABELS if name in filters}
-    if SEARCH in given:  # all other values are exact, and names may have blanks
-        given[SEARCH] = given[SEARCH].strip()
-    if empty := [name for name, text in given.items() if not text and name != "tenant"]:
+    if empty := [name for name, text in given.items() if not text.strip() and name != "tenant"]:
         text = gettext("The filter %r is empty: give a value, or leave it out.")
         raise InvalidArgument(text % empty[0])
     return given
