@@ -178,9 +178,12 @@ def known_task(source_type: str, name: str) -> RegisteredTask | None:
 
 def lacks_task(source_type: str, name: str) -> bool:
     """Whether jobs of this source type and method are of a task that this process does not have."""
-    if source_type not in ("task", INTERNAL) or known_task(source_type, name) is not None:
-        return False
-    return source_type == INTERNAL or not any(finder(name) for finder in _finders)
+    return source_type in ("task", INTERNAL) and not has_task(name)
+
+
+def has_task(name: str) -> bool:
+    """Whether this process has a task of this name, for jobs of projects or of this package."""
+    return name in known_names() or any(finder(name) for finder in _finders)
 
 
 def check_nameable(name: str) -> None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from django.db.models.functions import Now
 
+from django_tenantqueue.calls.sources import known_names, registered_tasks
 from django_tenantqueue.execution.outcome import UNKNOWN_CLASS
 from django_tenantqueue.models import Job, Worker
 from django_tenantqueue.queries.workers import share_unknown_tasks
@@ -63,6 +64,18 @@ def test_worker_forgets_tasks_that_it_lacks_no_more(connection):
     share(connection, one)
 
     assert Worker.objects.get(pk=one).unknown_tasks is None
+
+
+def test_starting_worker_takes_over_what_it_lacks_of_what_others_lack(connection):
+    older = register_worker(connection)
+    of_the_package = known_names() - registered_tasks().keys()
+    assert of_the_package
+    share(connection, older, "tests.gone", noop.name, *of_the_package)
+
+    loop = FakeLoop()
+
+    assert Worker.objects.get(pk=loop.id).unknown_tasks == ["tests.gone"]
+    loop.claim_loop.close()
 
 
 def test_starting_worker_hurries_jobs_of_its_tasks(connection):

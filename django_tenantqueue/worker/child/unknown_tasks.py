@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 
 from ...batches import BATCH
-from ...calls.sources import known_names, lacks_task
+from ...calls.sources import has_task, known_names, lacks_task
 from ...execution.current_job import RunningJob
 from ...execution.job_log import about
 from ...execution.outcome import UNKNOWN_CLASS, UNKNOWN_DELAY, Outcome
@@ -99,7 +99,7 @@ class UnknownTasks:
                 list(self._names),
                 silent_seconds=SILENT.total_seconds(),
             )
-            missing = [name for name in found if name not in names and lacks_task("task", name)]
+            missing = [name for name in found if name not in names and not has_task(name)]
             if not missing:
                 break
         self.left[:] = [name for name in self._names if found.get(name)]
