@@ -161,16 +161,17 @@ class Condition:
     remedy: Any = ""
     """How to end it."""
     fleet: Any = ""
-    """The sentence of the report, with the values that `find` yields. Of `names`, a list of texts,
-    the first five and the number of the others are shown."""
+    """The sentence of the report, with the values that `find` yields. The value `names` is a list
+    of texts: the sentence shows the first five, and the number of the others."""
     where: str = ""
     """The list in the admin where it is fixed: a key of Feature.lists() or of the core's."""
     filter: str = ""
     """The query string that filters this list for the affected rows."""
     find: Callable[[Look], Iterable[Mapping[str, Any]]] | None = None
-    """Takes a Look, with `using`, the database's alias, and `tenants`, those to report, None for
-    all. Yields a dictionary with the values of `fleet` for each sentence; nothing if there is no
-    problem. It reads a bounded number of rows. For an alert rule each of `names` is one object."""
+    """Takes a Look. `Look.using` is the database's alias. `Look.tenants` are the tenants to report;
+    None: all. Yields a dictionary with the values of `fleet` for each sentence, and nothing if
+    there is no problem. It reads a limited number of rows. An alert rule opens an alert for each of
+    the `names`."""
     of_tenants: bool = False
     """Whether it is shown to users who see only some tenants. `find` then respects
     `Look.tenants`."""
