@@ -1,4 +1,4 @@
-"""Every seam through which an installed app adds to the core, on one page.
+"""The hooks through which an installed app extends the core.
 
 An app names its feature in its AppConfig, and overrides the methods that it needs:
 
@@ -6,8 +6,8 @@ An app names its feature in its AppConfig, and overrides the methods that it nee
         name = "shop.deliveries"
         tenantqueue_features = ("shop.deliveries.feature.Deliveries",)
 
-The core imports no optional app. It calls hooks() with a method of Feature, and gets that method of
-each feature that has one of its own, in the order of INSTALLED_APPS.
+The core imports no optional app. `hooks(Feature.duties)` returns this method of each feature that
+overrides it, in the order of INSTALLED_APPS.
 """
 
 from __future__ import annotations
@@ -55,20 +55,20 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class Duty:
-    """Work that one worker does for the whole fleet, in bounded steps at an interval.
+    """A maintenance task. One worker runs it for all, in bounded steps at an interval.
 
     duties.WhenDue has the step and the pause of work with a due time of its own.
     """
 
     name: str
-    """Its name in the admin's list of maintenance."""
+    """Its name in the admin's list of maintenance tasks."""
     step: Callable[[str], object]
-    """Does one step on the database with this alias. Returns a true value if it found something."""
+    """Does one step on the database with this alias. Returns a true value if it found work."""
     interval: float | timedelta
     """Seconds from one step to the next, or a timedelta."""
     full_step: int | None = None
-    """The result of a step that left something to do: the next one follows at once. None: a pause
-    follows every step."""
+    """The result of a step after which work is left. The next step then follows at once. None: a
+    pause follows every step."""
     pause_after: Callable[[object], float] | None = None
     """Returns the seconds to wait after a step with this result, at most `interval`."""
     interval_seconds: float = field(default=0.0, init=False)
@@ -104,9 +104,10 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """One object in a condition, by a key that stays and a label to read, and what is wrong.
+    """One object that has a condition.
 
-    `tenant`: whose it is; "" is no tenant, None: that of the rule.
+    `key` identifies it in all checks. `label` is its name, and `text` the problem. `tenant`: "" is
+    no tenant, None the tenant of the rule.
     """
 
     key: str
@@ -133,21 +134,21 @@ class Watch:
     """How alert rules watch a condition object by object, with a threshold."""
 
     find: Callable[[Any, Any, Collection[str]], Iterator[Sighting]]
-    """Takes a Look, a Scope, and the keys of open alerts, which come first. Its result is
-    bounded."""
+    """Takes a Look, a Scope, and the keys of open alerts. Yields the objects of open alerts first,
+    and a limited number of them."""
     least: float = 0.0
     """The default threshold."""
     unit: str = ""
     """Unit of the threshold: seconds, percent, number, or ""."""
     scopes: Sequence[str] = ()
-    """What a rule may select besides a tenant: queue, task."""
+    """What a rule may select besides a tenant: "queue", "task"."""
     of_tenants: bool = True
     """Whether a rule may select a tenant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Something that may be wrong. Texts are lazy translations, with placeholders in `%(…)s`."""
+    """A possible problem. Its texts are lazy translations, with placeholders in `%(…)s`."""
 
     code: str
     """Its unique name in JSON, metrics and alert rules."""
@@ -161,27 +162,26 @@ class Condition:
     remedy: Any = ""
     """How to end it."""
     fleet: Any = ""
-    """The sentence of the report, with the values that `find` yields. The value `names` is a list
-    of texts: the sentence shows the first five, and the number of the others."""
+    """The sentence of the report, with the values that `find` yields. `names` is a list of texts:
+    the report shows the first five and the number of the others."""
     where: str = ""
-    """The list in the admin where it is fixed: a key of Feature.lists() or of the core's."""
+    """The list in the admin where operators end it: a key of Feature.lists() or of the core's."""
     filter: str = ""
     """The query string that filters this list for the affected rows."""
     find: Callable[[Look], Iterable[Mapping[str, Any]]] | None = None
-    """Takes a Look. `Look.using` is the database's alias. `Look.tenants` are the tenants to report;
-    None: all. Yields a dictionary with the values of `fleet` for each sentence, and nothing if
-    there is no problem. It reads a limited number of rows. An alert rule opens an alert for each of
-    the `names`."""
+    """Takes a Look: `using` is the alias of the database, and `tenants` are the tenants to report
+    (None: all). Yields the values of `fleet`, a dictionary for each problem. It reads a limited
+    number of rows. For an alert rule, each of `names` is one object."""
     of_tenants: bool = False
     """Whether it is shown to users who see only some tenants. `find` then respects
     `Look.tenants`."""
     watch: Watch | None = None
-    """How alert rules watch it; None: by `find`."""
+    """How alert rules check it. None: with `find`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A condition of the fleet at the moment. See Condition for `where`, `filter` and `remedy`."""
+    """A condition that holds now. See Condition for `where`, `filter` and `remedy`."""
 
     code: str
     text: str
@@ -193,9 +193,9 @@ class Problem:
 
 
 class Service(Protocol):
-    """A service that a worker's supervisor runs beside its children, in threads of its own.
+    """A service in threads of a worker's supervisor.
 
-    It opens at most one connection to the database at a time, which `runworker` counts.
+    It opens at most one connection to the database at a time. `runworker` counts this connection.
     """
 
     def start(self) -> None:
@@ -214,16 +214,16 @@ class Feature:
     settings: type[Any] | None = None
     """A frozen dataclass of the app's own settings, like Settings in settings.py.
 
-    Its class variable `group` is the name of their dict in TENANTQUEUE. Its fields may have Rules,
-    and a method `check` may raise InvalidOption for the rest. conf.settings_of() returns the
-    values. Example: contrib.http."""
+    Its class variable `group` is the name of their dict in TENANTQUEUE. Fields may have Rules. For
+    other rules, a method `check` raises InvalidOption. conf.settings_of() returns the values.
+    Example: contrib.http."""
 
     # start
 
     def ready(self) -> None:
-        """Import what declares tasks, and register system checks.
+        """Import modules that declare tasks, and register system checks.
 
-        Called once by django.setup(), when all models and the apps' `tasks` modules are loaded.
+        Called once by django.setup(), after all models and the apps' `tasks` modules were loaded.
         Example: contrib.alerts.
         """
 
@@ -232,40 +232,41 @@ class Feature:
     def task_options(self) -> Mapping[str, Callable[[Task[..., Any], Any], Any]]:
         """Return options of @task, each with the function that reads it.
 
-        The function takes the task, with its name, function and job options, and the value. It
-        returns the value of `task.extra[option]`, or raises InvalidOption. Called when a task with
-        an option that the core does not know is declared, maybe before all models are loaded.
-        Example: contrib.schedules (`schedule=`).
+        The function takes the task and the value. The task has its name, function and job options.
+        The function returns the value of `task.extra[option]`, or raises InvalidOption. Called for
+        each declared task with an option that the core does not know. The models may not be loaded
+        yet. Example: contrib.schedules (`schedule=`).
         """
         return {}
 
     def adopt(self, target: object, options: Mapping[str, Any]) -> RegisteredTask | None:
-        """Return the task that wraps a task of another system; None: `target` is no such task.
+        """Return a task that wraps the task of another system; None: `target` is no such task.
 
-        `options`: those of @task. Called by @task and delayed() for objects that are neither plain
-        functions nor tasks of this package. Example: contrib.celery.
+        `options`: the options of @task. Called by @task and delayed() for objects that are neither
+        plain functions nor tasks of this package. Example: contrib.celery.
         """
         return None
 
     def choose_queue(self, using: str, tenant: str, task: str) -> str | None:
-        """Return the queue of a new job whose call sets none; None: the next feature decides.
+        """Return the queue of a new job whose call sets no queue; None: the next feature decides.
 
-        `task`: its name. Called for each enqueued job, so cache what you read for a second.
+        `task`: the name of the job's task. Called for each such job, so cache what you read for a
+        second.
         Example: contrib.routing.
         """
         return None
 
     def queue_names(self) -> Iterable[str]:
-        """Yield the names of the queues that the app's own jobs go to.
+        """Yield the names of the queues of the app's own jobs.
 
-        STRICT_QUEUES allows them, too. Example: contrib.alerts.
+        STRICT_QUEUES allows them. Example: contrib.alerts.
         """
         return ()
 
     def follow_ups(self, options: Options, tenant: str) -> Iterable[Call]:
         """Yield the calls to enqueue when a job with these options has ended, in any state.
 
-        Called when a job is enqueued whose options are not plain (see Options.is_plain). Raises
+        Called at the enqueue of a job, unless its options are plain (see Options.is_plain). Raises
         InvalidArgument. Example: contrib.http (`callback_url=`).
         """
         return ()
@@ -289,18 +290,19 @@ class Feature:
         return ()
 
     def duties(self) -> Iterable[Duty]:
-        """Yield maintenance for the leading worker.
+        """Yield maintenance tasks for the leading worker.
 
-        Called once in each supervisor. In each round these duties follow those of the core.
+        Called once in each supervisor. In each round they follow the maintenance tasks of the core.
         Example: contrib.alerts.
         """
         return ()
 
     def before_thinning(self, using: str, now: datetime | None) -> tuple[datetime, bool]:
-        """Read minute figures before they are merged; return until when, and whether more is left.
+        """Read the figures of minutes before they are merged into hours.
 
-        Later minutes are not merged into hours. `now` is the database's clock if None. Called about
-        once a minute. Example: contrib.prometheus.
+        Return the time up to which they were read, and whether earlier ones are left. Later minutes
+        are not merged yet. `now` None is the database's clock. Called about once a minute. Example:
+        contrib.prometheus.
         """
         return now or timezone.now(), False
 
@@ -309,8 +311,9 @@ class Feature:
     ) -> datetime | None:
         """Return the time before which no finished job is kept; None: all are kept.
 
-        `before`: the result of the setting HISTORY_KEEP_MONTHS, or of the previous feature. Months
-        that end by then are dropped whole. Called every ten minutes. Example: contrib.retention.
+        `before`: the time by the setting HISTORY_KEEP_MONTHS, or the result of the previous
+        feature. Months that end by the returned time are dropped. Called every ten minutes.
+        Example: contrib.retention.
         """
         return before
 
@@ -319,7 +322,7 @@ class Feature:
     def commands(self) -> Mapping[str, type[BaseCommand]]:
         """Return subcommands of `manage.py tenantqueue` by their names.
 
-        A name is a verb, or a noun and a verb. `help` of such a class is its line in the list.
+        A name is a verb, or a noun and a verb. The list of subcommands shows `help` of the class.
         Subclasses of `management.subcommand.Subcommand` record the user of the shell in the audit
         log. Example: contrib.schedules (`schedules list`).
         """
@@ -343,20 +346,20 @@ class Feature:
         """Yield title and content of further panels of the dashboard.
 
         Content that is not marked as safe is escaped. Called each time the page is shown or
-        refreshed, for users who see tenant queues: check what this one may see. Example: the how-to
-        page about apps of your own.
+        refreshed, for users who may view tenant queues. Check other permissions of the user.
+        Example: the how-to page about apps of your own.
         """
         return ()
 
     def job_facts(self, request: HttpRequest, job: Job) -> Iterable[tuple[Any, Any]]:
-        """Yield name and value of further details for the admin's page of a job.
+        """Yield name and value of further lines of the admin's page of a job.
 
         Values that are None or "" are left out. Example: the how-to page about apps of your own.
         """
         return ()
 
     def lists(self) -> Mapping[str, type[Model]]:
-        """Return the app's own values of `Condition.where`, each with the model of its admin list.
+        """Return the app's values of `Condition.where`, each with the model of its admin list.
 
         Example: contrib.schedules.
         """
@@ -365,14 +368,14 @@ class Feature:
     def operations(self) -> Mapping[type[Model], Mapping[str, Callable[..., Collection[int]]]]:
         """Return the verbs of `control` for rows of the app's models.
 
-        For each model its verbs, such as `pause` or `delete`, with functions that take the ids of
-        existing rows, and the keyword `using`; for `tune` also the columns. They record the change,
-        and return the ids of the changed rows. Example: contrib.schedules.
+        Each verb, such as `pause` or `delete`, has a function. It takes the ids of existing rows
+        and the keyword `using`; for `tune` also the columns. It records the change, and returns the
+        ids of the changed rows. Example: contrib.schedules.
         """
         return {}
 
     def audited(self) -> Mapping[str, type[Model]]:
-        """Return the models whose changes are recorded, by their `Change.object_kind`.
+        """Return the models whose changes are recorded, by `Change.object_kind`.
 
         Example: contrib.retention.
         """
@@ -381,22 +384,22 @@ class Feature:
     # tenants
 
     def tenant_tables(self) -> Mapping[type[Model], str]:
-        """Return the app's models that have rows of a tenant, each with the lookup that finds them.
+        """Return the app's models with rows of a tenant, each with the lookup that finds the rows.
 
-        The value of `queue_id__in` is the ids of its queues, of every other lookup the tenant. They
-        are deleted in this order when a tenant is erased, before the tables of the core. Example:
+        `queue_id__in` looks for the ids of the tenant's queues, every other lookup for the tenant.
+        The erasure of a tenant deletes the rows in this order, before those of the core. Example:
         contrib.schedules.
         """
         return {}
 
     def fleet_tables(self) -> Sequence[type[Model]]:
-        """Return the app's models that have no rows of a tenant. Example: contrib.prometheus."""
+        """Return the app's models without rows of a tenant. Example: contrib.prometheus."""
         return ()
 
     def close_tenant(self, using: str, tenant: str) -> None:
-        """Stop enqueuing jobs of a tenant that is about to be erased, in the caller's transaction.
+        """Make the app enqueue no more jobs of a tenant, which is about to be erased.
 
-        Example: contrib.schedules.
+        Called in a transaction. Example: contrib.schedules.
         """
 
     def forget_tenant(self, using: str, tenant: str) -> None:
@@ -405,20 +408,20 @@ class Feature:
     # web and tests
 
     def urls(self) -> Sequence[URLPattern]:
-        """Return pages beside those of `django_tenantqueue.web.urls`.
+        """Return URL patterns to add to `django_tenantqueue.web.urls`.
 
         Example: contrib.prometheus.
         """
         return ()
 
     def forget(self) -> None:
-        """Clear what this process caches of rows that a test or an erasure deleted.
+        """Clear caches of rows in this process. Called after a test or an erasure deleted rows.
 
         Example: contrib.routing.
         """
 
     def run_due(self, using: str) -> bool:
-        """Do due work as workers do; return whether there was any.
+        """Do the due work that workers do; return whether there was any.
 
         Called by testing.run_pending(). Example: contrib.schedules.
         """
@@ -432,7 +435,7 @@ class FeatureApp(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
     tenantqueue_features: Sequence[str] = ()
     needs: Sequence[str] = ()
-    """Optional apps that have to be installed beside it."""
+    """Other optional apps that must be installed."""
 
     def __init_subclass__(cls) -> None:
         cls.default = True
@@ -487,9 +490,10 @@ def hooks(hook: Callable[Concatenate[Any, P], R]) -> Sequence[Callable[P, R]]:
 
 
 def gathered(hook: Callable[Concatenate[Any, P], Iterable[R]], *args: Any, using: str) -> list[R]:
-    """Return what this method of all features yields, for a page that shows the rest without it.
+    """Return what this method of all features yields.
 
-    Errors are logged with the method's name. A failed statement does not undo the caller's.
+    An error is logged with the method's name, and the other features are still called. A failed
+    statement does not undo those of the caller.
     """
     found: list[R] = []
     for ask in hooks(hook):
@@ -502,7 +506,7 @@ def gathered(hook: Callable[Concatenate[Any, P], Iterable[R]], *args: Any, using
 
 
 def undone_alone(using: str) -> AbstractContextManager[Any]:
-    """Return a savepoint inside a transaction: a failed statement does not undo what was before."""
+    """Return a context manager: inside a transaction, it is a savepoint for failed statements."""
     is_inside = connections[using].in_atomic_block
     return transaction.atomic(using=using) if is_inside else nullcontext()
 

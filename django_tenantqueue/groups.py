@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Never, Unpack
@@ -66,6 +66,15 @@ class Group:
                 raise unknown_option(name, DEFAULTS)
         return Group(self.calls, {**self.options, **options})
 
+    def _check_none(self, given: Mapping[str, Any]) -> None:
+        """Raise InvalidOption for options that were given to another method than using()."""
+        if given:
+            self.using(**given)  # raises for a name that no group has
+            raise InvalidOption(
+                f"{next(iter(given))}=…: options of a group come before delay(), in using(): "
+                "group([…]).using(…).delay(on_end=…)"
+            )
+
     def delay(
         self, *more: Never, on_end: CallLike | None = None, **unknown: Any
     ) -> ConcurrentJobMonitor:
@@ -77,12 +86,7 @@ class Group:
         """
         if more:
             raise InvalidArgument("delay() of a group takes no arguments: delay(on_end=…)")
-        if unknown:
-            self.using(**unknown)  # raises for a name that no group has
-            raise InvalidOption(
-                f"{next(iter(unknown))}=…: options of a group come before delay(): "
-                "group([…]).using(…).delay(on_end=…)"
-            )
+        self._check_none(unknown)
         given = {name: value for name, value in self.options.items() if value is not None}
         options = {**DEFAULTS, **given}
         calls = iter(read_calls(self.calls, "calls"))
@@ -118,15 +122,17 @@ class Group:
             raise foreign.unknown_attribute(self, name, foreign.GROUP)
 
 
-def group(calls: Iterable[CallLike] | CallLike, /, *more: Never) -> Group:
+def group(calls: Iterable[CallLike] | CallLike, /, *more: Never, **unknown: Never) -> Group:
     """Return calls that are enqueued together: `group([a.call(1), b.call(2)]).delay(on_end=c)`.
 
     `calls`: as for the details of a monitor, also a generator or `(queryset, "method")`. Raises
-    InvalidArgument for several arguments.
+    InvalidArgument for several arguments, and InvalidOption for options.
     """
     if more:
         raise InvalidArgument(
             f"group() takes one list of calls, not {1 + len(more)} arguments: group([task.call(1), "
             "task.call(2)])"
         )
-    return Group(calls)
+    made = Group(calls)
+    made._check_none(unknown)
+    return made

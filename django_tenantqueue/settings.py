@@ -109,71 +109,69 @@ class Settings:
     database: str = "default"
     """Alias of the database that holds the jobs.
 
-    Jobs are stored in the same transaction as the project's own rows."""
+    Jobs and the project's rows share a transaction."""
     notify: bool = True
     """Wake idle workers with LISTEN/NOTIFY. False: workers only poll.
 
-    With it, an idle worker starts a new job within milliseconds."""
+    An idle worker starts a new job within milliseconds."""
     poll_interval: float = setting(1.0, above=0, most=3600)
     """Time between two polls of an idle worker.
 
-    A poll is one short statement. A job whose notification was lost starts a second later."""
+    A job whose notification was lost starts a second later."""
     pooler: bool = False
-    """Set it to True if connections go through a transaction-mode pooler such as PgBouncer. It
-    disables LISTEN/NOTIFY and prepared statements.
+    """True if connections go through a transaction-mode pooler such as PgBouncer. Disables
+    LISTEN/NOTIFY and prepared statements.
 
-    Most projects connect directly. The check `tenantqueue.E009` detects a pooler."""
+    The check `tenantqueue.E009` detects a pooler."""
     reset_connections: bool = True
-    """Reset the session of a connection that Django keeps (`CONN_MAX_AGE`) after each job.
+    """After each job, reset the database session of persistent connections (`CONN_MAX_AGE`).
 
-    What a job has set on its connection, such as a search path, must not reach another tenant's
-    job."""
+    What one job sets, such as a search path, must not reach another tenant's job."""
 
     # Queues and slots
 
     default_queue: str = setting("default", is_queue=True)
     """Queue of tasks that set no queue.
 
-    Django has the same name for the first database and the first cache."""
+    Django uses this name for databases and caches."""
     strict_queues: bool = False
-    """A tenant's queue is created at its first use only if its name is that of a task's queue,
-    `DEFAULT_QUEUE` or in `DECLARED_QUEUES`. Other names are rejected, unless an operator has
-    created the queue.
+    """True: an unknown queue name is rejected. Known are queues that exist, the queues of tasks and
+    executors, and names in settings such as `DECLARED_QUEUES`. False: the first use of any name
+    creates the queue.
 
-    A new project can try names without declaring them."""
+    New projects can try names."""
     declared_queues: tuple[str, ...] = setting((), is_queue=True)
-    """Names of further queues, for `STRICT_QUEUES`, routings and API tokens. `*` matches any text.
+    """Further known queues, for `STRICT_QUEUES`, routings and API tokens. May contain `*`.
 
     Most queues are declared by a task."""
     default_tenant_slots: int | None = setting(5, between=(0, 1_000_000))
     """Slots of a tenant's queue when it is created. None: no limit.
 
-    One tenant's backlog must not occupy all workers. Five jobs at once are enough for most
-    tenants."""
+    One tenant's backlog must not occupy all workers."""
     default_slots_without_tenant: int | None = setting(None, between=(0, 1_000_000))
     """Slots of a queue without a tenant when it is created. None: no limit.
 
-    In a project without tenants the number of workers is the limit, as in other job queues."""
+    Without tenants, the number of workers is the limit."""
     default_user_slots: int = setting(2, between=(0, 1_000_000))
-    """How many jobs of one `using(limit_user=…)` run at once, unless a user limit is set.
+    """Maximum number of jobs of one `limit_user` that run at once. A user limit overrides it.
 
-    A user can start a second job during a long one, and leaves slots to the others of the
-    tenant."""
+    A user can start a job during a long one, and leaves slots to others."""
     admin_queue: str = setting("admin", is_queue=True)
-    """Queue, without a tenant, of the jobs that perform bulk actions. It is created at its first
-    use with one slot, and can be tuned like any other.
+    """Queue for the jobs of bulk actions, without a tenant. For a user who sees only some tenants,
+    it is a queue of one of these. The first use creates it with one slot.
 
-    A queue of their own keeps bulk actions from waiting behind the project's jobs."""
+    Bulk actions do not wait behind the project's jobs."""
     priority_scope: str = "global"
-    """"global": lower numbers first over all tenants. "tenant": only among a queue's own jobs.
+    """The jobs among which a lower priority number starts first. "global": those of all tenants.
+    "tenant": those of one queue.
 
-    A job of an administrator starts before the batch jobs of all tenants."""
+    An urgent job of one tenant starts before the batch jobs of all tenants."""
     executors: Mapping[str, ExecutorEntry] = field(default_factory=dict)
-    """External executors: name → a dict with `BACKEND` (dotted path of an executor), `NEW_QUEUES`
-    (names of queues that get it when they are created, `*` matches any text; default: the queue of
-    the same name) and `OPTIONS` of the backend.
+    """External executors by name. Each is a dict. `BACKEND`: dotted path of an executor class.
+    `NEW_QUEUES`: names of queues, with `*`, that use the executor from their creation on; default:
+    the queue with the executor's name. `OPTIONS`: options of the backend.
 
-    By default workers run all jobs."""
+    Workers run all jobs."""
 
     # Tenants
 
@@ -182,38 +180,38 @@ class Settings:
 
     Only the project knows its tenants."""
     visible_tenants: str | None = setting(None, takes=1)
-    """Dotted path of a callable: user → tenants that the user may see in the admin. None: all.
+    """Dotted path of a callable. It takes a user, and returns the tenants that the user may see in
+    the admin. None: all.
 
-    Django's permissions decide who sees the admin at all."""
+    Django's permissions control access to the admin."""
 
     # Attempts and time limits
 
     default_max_attempts: int = setting(5, between=(1, 32767))
     """Maximum number of attempts of a job, including the first.
 
-    With the default backoff, the attempts outlast a failure of about a minute, such as the restart
-    of a service."""
+    With the default backoff, the attempts outlast a failure of about a minute."""
     backoff_base: float = setting(5.0, above=0, most=TEN_YEARS)
     """Time before the second attempt. It doubles with each further attempt.
 
-    Most short failures are over by then, and a user who waits for the job still gets it soon."""
+    Most short failures are over by then."""
     backoff_max: float = setting(3600.0, above=0, most=TEN_YEARS)
     """Longest wait between two attempts.
 
-    A job with many attempts is retried every hour, so it continues soon after a long failure."""
+    After a long failure, a job continues within an hour."""
     default_timeout: float | None = setting(None, above=0, most=TEN_YEARS)
-    """Soft time limit: the task is interrupted by TimeLimitExceeded. None: no limit.
+    """Soft time limit of a run: TimeLimitExceeded interrupts the task. None: no limit.
 
     No number fits all tasks. `DEFAULT_HARD_TIMEOUT` ends runs that hang."""
     default_hard_timeout: float | None = setting(21_600.0, above=0, most=TEN_YEARS)
     """Hard time limit of a run without limits of its own: its process is killed. None: no limit.
 
-    It is longer than most jobs take. A run that hangs does not keep its slot overnight."""
+    A run that hangs does not keep its slot overnight."""
     hard_timeout_grace: float | None = setting(30.0, above=0, most=TEN_YEARS)
     """Time from the interruption of a run, by its soft time limit or a cancellation, until its
     process is killed. None: never.
 
-    A run can roll back and close its files. Kubernetes gives a container the same time."""
+    A run has time to roll back and to close its files."""
     cancel_grace: float = setting(10.0, least=0, most=TEN_YEARS)
     """Time that a running job has to notice its cancellation before it is interrupted.
 
@@ -222,10 +220,9 @@ class Settings:
     # Calls and runs
 
     callables: tuple[str, ...] = ()
-    """Dotted names of callables that `delayed()` and schedules may run besides tasks. `*` matches
-    any text. A pattern with `*` does not allow names that a module imports: the name under which
-    the callable is defined must match an entry, too. A name without `*` allows exactly that
-    callable, wherever it is defined.
+    """Dotted names of callables that `delayed()` and schedules may run besides tasks. An entry with
+    `*` does not allow what a module imports, unless the name under which it is defined matches an
+    entry, too. An entry without `*` allows exactly this name, also of an imported callable.
 
     A row in the database can only run callables that are listed."""
     context: tuple[str, ...] = (
@@ -234,58 +231,58 @@ class Settings:
     )
     """Dotted paths of classes that carry a value from the enqueue into the run.
 
-    A job runs in the language and the time zone of the request that enqueued it."""
+    A job runs in the language and time zone of the request that enqueued it."""
     wrappers: tuple[str, ...] = setting((), takes=1)
-    """Dotted paths of context managers that wrap every run, outermost first. Only those with the
-    attribute `async_capable = True` can wrap coroutines.
+    """Dotted paths of context managers that wrap every run, outermost first. To wrap coroutines,
+    all need the attribute `async_capable = True`.
 
     A run needs none."""
     eager: bool = False
     """Run jobs inside `.delay()`, for tests and notebooks. Nothing is stored.
 
-    In production, workers run jobs."""
+    Workers run jobs."""
     max_argument_bytes: int = setting(1_000_000, above=0, most=100_000_000)
     """Maximum size of a job's arguments as JSON. Larger arguments raise an error at the call.
 
-    It is far more than a call needs. Store larger data in a table or a file of your own."""
+    Store larger data in your own table or file."""
     max_label_bytes: int = setting(10_000, above=0, most=1_000_000)
-    """Maximum size of all labels of a job together. Larger ones raise an error at the call.
+    """Maximum total size of a job's labels. Larger labels raise an error at the call.
 
     Labels are short texts to filter by."""
     masked_arguments: tuple[str, ...] = SECRETS
-    """Names of arguments and keys whose values are masked wherever jobs are shown. `*` matches
-    any text. Matching ignores case and treats hyphens as underscores.
+    """Names of arguments and keys whose values are masked wherever jobs are shown. Matching ignores
+    case and treats hyphens as underscores.
 
     These names hold credentials in most projects."""
 
     # Results and errors
 
     result_store: str | None = None
-    """Alias of the Django cache that stores results. None: the job's row.
+    """Alias of the Django cache that stores results. None: the job's row stores them.
 
-    The row is committed together with the job's success, and is kept as long."""
+    The row is committed with the job's success, and is kept as long as the job."""
     result_ttl: float = setting(86400.0, above=0, most=TEN_YEARS)
-    """Time that a result stays in a cache.
+    """Time for which a cache keeps a result.
 
-    Celery keeps results for a day, too."""
+    Celery has the same default."""
     max_result_bytes: int = setting(1_000_000, above=0, most=100_000_000)
     """Maximum size of a result, as JSON, in the job's row.
 
-    The history stays small enough to read and to back up."""
+    The history stays small enough to back up."""
     large_result_store: str | None = None
     """Alias of the Django cache that stores larger results. None: they are rejected.
 
-    A cache may drop what it stores, so only the project can decide to use one."""
+    A cache may drop what it stores."""
     max_errors: int = setting(10, above=0, most=1000)
-    """How many of its newest errors a job keeps.
+    """Maximum number of errors of a job. The newest are kept.
 
     This covers two rounds of `DEFAULT_MAX_ATTEMPTS`."""
     max_message_chars: int = setting(2_000, above=0, most=1_000_000)
-    """Maximum length of a stored error message. The middle of a longer one is cut out.
+    """Maximum length of a stored error message. Longer ones lose their middle.
 
     A screen shows about as much."""
     max_traceback_chars: int = setting(20_000, above=0, most=1_000_000)
-    """Maximum length of a stored traceback. The middle of a longer one is cut out.
+    """Maximum length of a stored traceback. Longer ones lose their middle.
 
     That is about a hundred calls."""
 
@@ -295,8 +292,7 @@ class Settings:
     """Months for which finished jobs are kept. None: forever. Retention rules override this for a
     tenant, a task or a state.
 
-    A year answers most questions of customers and operators. Arguments and results, which may be
-    personal data, are not kept forever, and the disk does not fill."""
+    Personal data is not kept forever, and the disk does not fill."""
     history_ahead_months: int = setting(3, least=1, most=120)
     """Months for which history partitions are created in advance.
 
@@ -304,11 +300,11 @@ class Settings:
     changes_keep_days: int | None = setting(400, least=1, most=MOST_DAYS)
     """Days for which changes and resolved alerts are kept. None: forever.
 
-    That is a year, and a month to look back at it."""
+    A year and a month."""
     figures: bool = True
     """Workers store metrics for each minute, which the dashboard shows.
 
-    Counting costs a worker about two microseconds a job."""
+    It costs about two microseconds a job."""
 
     # Status pages
 
@@ -317,14 +313,14 @@ class Settings:
 
     A link in an e-mail opens for a week."""
     status_salt: str = ""
-    """Part of the signature of status URLs. Changing it makes all earlier links invalid.
+    """Salt of the signature of status URLs. A new salt makes all earlier links invalid.
 
-    `SECRET_KEY` signs them. Set a salt to revoke all links."""
+    `SECRET_KEY` alone is enough to sign them."""
     status_error: str = gettext_noop("Something went wrong.")
     """The error text in the status of a failed job. `{message}` inserts the message of the job's
-    exception. Your own text is translated by your own catalogue.
+    exception. Translations of a text of your own come from your project's catalogue.
 
-    Exception messages may contain rows, hosts or paths, and the link needs no login."""
+    Exception messages may contain private data, and the link needs no login."""
 
     def executor_of(self, queue: str) -> str | None:
         """Return the executor of new queues of this name; None: the workers."""

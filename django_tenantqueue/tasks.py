@@ -119,7 +119,11 @@ class BoundTask(_KnowsOtherNames, Generic[P]):
 
         Raises TypeError when the arguments do not fit the function.
         """
-        self._task._check_arguments(args, kwargs)
+        try:
+            self._task._check_arguments(args, kwargs)
+        except TypeError as error:
+            hint = f"; {foreign.MISSING_RESULTS}" if "missing a required" in str(error) else ""
+            raise TypeError(f"{error}{hint}") from None
         return Call(self._task.source, self._options, args, kwargs)
 
     @overload
@@ -244,8 +248,7 @@ class Task(_KnowsOtherNames, Generic[P, R]):
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call:
         """Return a description of the call. See BoundTask.call()."""
-        self._check_arguments(args, kwargs)
-        return Call(self.source, self.options, args, kwargs)
+        return BoundTask(self, self.options).call(*args, **kwargs)
 
     @overload
     def enqueue_many(

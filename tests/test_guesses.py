@@ -7,11 +7,11 @@ import re
 from typing import Any
 
 import pytest
-from django.core.exceptions import FieldError
+from django.core.exceptions import FieldDoesNotExist, FieldError
 from django.core.management import CommandError, call_command
 from django.db.models import Q
 
-from django_tenantqueue import ConcurrentJobMonitor, Job, State, control, signals
+from django_tenantqueue import ConcurrentJobMonitor, Job, State, control, group, signals
 from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, UnknownQueue, WaitTimeout
 from django_tenantqueue.models import TenantQueue
@@ -206,6 +206,20 @@ def test_columns_of_queues_and_schedules_name_ours() -> None:
         Schedule.objects.create(name="x", cron="0 3 * * *")
 
 
+def test_column_that_is_written_names_ours() -> None:
+    for model, wrong, said in (
+        (TenantQueue, "slots", "Instead of 'slots' use num_slots"),
+        (Schedule, "next_run", "Instead of 'next_run' use next_at"),
+        (Job, "status", "Instead of 'status' use state"),
+    ):
+        with pytest.raises(FieldDoesNotExist, match=said):
+            model.objects.filter(pk=1).update(**{wrong: 3})
+        with pytest.raises(FieldError, match=said):
+            model.objects.filter(**{wrong: 3})
+    with pytest.raises(FieldDoesNotExist, match=r"has no field named 'colour'$"):
+        TenantQueue.objects.update(colour=3)
+
+
 def test_tenant_and_methods_of_tasks_name_ours() -> None:
     for module in ("django_tenantqueue", "django_tenantqueue.models"):
         with pytest.raises(ImportError, match="has no 'Tenant': use TenantQueue"):
@@ -249,10 +263,45 @@ def test_queue_that_does_not_exist_is_made_by_the_call_that_is_named() -> None:
         control.tune(make_queue("acme", "mail"), slots=3)
 
 
+def test_wrong_keyword_of_make_queue_names_ours() -> None:
+    with pytest.raises(InvalidOption, match=r"make_queue\(\) has no 'slots': use num_slots"):
+        control.make_queue("acme", "mail", slots=3)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_wait_in_a_test_names_what_runs_jobs_there() -> None:
     with pytest.raises(WaitTimeout, match=r"in a test use run_pending\(\) or eager\(\)"):
         noop.delay().wait(0.01)
+
+
+# groups and their callbacks
+
+
+@pytest.mark.parametrize("guess", ["on_success", "callback", "link"])
+def test_callback_as_an_option_of_a_group_names_on_end(guess: str) -> None:
+    with pytest.raises(InvalidOption, match="on_end="):
+        group([noop.call()], **{guess: noop})
+
+
+def test_options_of_a_group_are_no_arguments_of_group() -> None:
+    with pytest.raises(InvalidOption, match=r"parallel=…: options .* in using\(\): group\("):
+        group([noop.call()], parallel=5)  # type: ignore[arg-type]
+    with pytest.raises(InvalidOption, match="unknown option 'colour'"):
+        group([noop.call()], colour="red")  # type: ignore[arg-type]
+
+
+def test_callback_with_a_parameter_for_the_results_names_the_summary() -> None:
+    said = r"missing a required argument: '.*current_job\(\)\.summary\.details\(\)"
+    with pytest.raises(TypeError, match=said):
+        group([noop.call()]).delay(on_end=add)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=said):
+        add.call()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=said):
+        ConcurrentJobMonitor.objects.start("m", [noop.call()], parallel=1, on_end=add)
+    with pytest.raises(TypeError, match=r"Placeholder\('result'\)"):
+        noop.using(on_success=add)
+    with pytest.raises(TypeError, match=r"too many positional arguments$"):
+        noop.call(1, 2, 3)  # type: ignore[call-arg]
 
 
 # the shell
@@ -265,6 +314,9 @@ def test_wait_in_a_test_names_what_runs_jobs_there() -> None:
         (["status", "--json"], "Use --format json"),
         (["status", "--tenant", "acme"], "bulk ACTION --dry-run --tenant"),
         (["bulk", "retry", "--failed"], "Use --state error"),
+        (["pause", "acme"], "arguments: acme. Use --tenant acme or --queue acme$"),
+        (["routing", "list", "acme"], "arguments: acme. Use --tenant acme$"),
+        (["status", "acme"], "arguments: acme$"),
     ],
 )
 def test_command_of_another_system_names_ours(line: list[str], said: str) -> None:

@@ -19,7 +19,7 @@ QUOTED = (
     "ready jobs in paused queues, or in queues without slots",
     "no worker has done the maintenance",
     "slots of its queue are taken (the longest by",
-    "No worker that claimed it knows the task",
+    "The workers that claimed it do not know the task",
     "cannot be reached",
     "is not a whole number from",
     "the environment variable",

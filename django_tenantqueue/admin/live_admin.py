@@ -216,6 +216,6 @@ class LinedAdmin(TunedAdmin[_M]):
     def inside(self, row: Any) -> SafeString:
         return number(counted(row.load.inside, COUNTED_TO))
 
-    @admin.display(description=_("in line"))
+    @admin.display(description=_("held"))
     def line(self, row: Any) -> SafeString:
         return number(counted(row.load.line, COUNTED_TO))

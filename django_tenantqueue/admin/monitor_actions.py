@@ -182,7 +182,8 @@ def _go_on_at(retry: FailedRetry, place: str) -> None:
 
 def _consequences(now: Progress) -> str:
     told = gettext(
-        "They return to the line with fresh attempts and use the current “parallel” and “priority”."
+        "They wait for the monitor again, with fresh attempts and the current “parallel” and "
+        "“priority”."
     )
     if now.status == "ended":
         told += " " + gettext(

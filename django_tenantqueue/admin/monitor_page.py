@@ -109,7 +109,7 @@ def _tiles(using: str, monitor: ConcurrentJobMonitor, now: Progress, at: datetim
     left = now.running + now.ready + now.retrying
     flight = f"{left:,} / {monitor.parallel:,}"
     if now.status not in OVER:
-        note = gettext("%(running)s running, %(line)s in line") % {
+        note = gettext("%(running)s running, %(line)s held by the monitor") % {
             "running": f"{now.running:,}",
             "line": f"{now.in_line:,}",
         }

@@ -32,7 +32,7 @@ PARTS = {
     "running": _("running"),
     "ready": _("ready"),
     "retrying": _("waiting for another attempt"),
-    "in_line": _("in line"),
+    "in_line": _("held by the monitor"),
     "aside": _("held by their tasks"),
     "failed": _("failed"),
     "cancelled": _("cancelled"),

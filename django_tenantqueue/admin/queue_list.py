@@ -35,7 +35,7 @@ def busy_of(request: HttpRequest) -> Busy:
 class TroubleFilter(admin.SimpleListFilter):
     """Queues that need attention."""
 
-    title = _("trouble")
+    title = _("problem")
     parameter_name = "trouble"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:

@@ -171,7 +171,7 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
         name = f"{queue.name} → {queue.executor}" if queue.executor else queue.name
         return format_html("{}<br>{}{}", queue.tenant or NOTHING, name, line)
 
-    @admin.display(description=_("trouble"), empty_value="")
+    @admin.display(description=_("problem"), empty_value="")
     def trouble(self, queue: TenantQueue) -> SafeString:
         now, waits = _now(queue), _now(queue).load.waiting > 0
         labels = [

@@ -108,7 +108,7 @@ class LineAdmin(LinedAdmin[_S]):
         for row in rows:
             row.load = found.get(row.pk, SessionLoad(row.pk, 0, 0))  # type: ignore[attr-defined]
 
-    @admin.display(description=_("jobs in line"))
+    @admin.display(description=_("unfinished jobs"))
     def jobs(self, session: Session) -> SafeString | str:
         if not session.may_view_jobs:  # type: ignore[attr-defined]
             return jobs_hidden()
@@ -134,7 +134,7 @@ class LineAdmin(LinedAdmin[_S]):
         return format_html(
             "{}{}",
             table(titles, rows),
-            gettext("and %s more in line") % counted(more, COUNTED_TO) if more > 0 else "",
+            gettext("and %s more held") % counted(more, COUNTED_TO) if more > 0 else "",
         )
 
 
@@ -221,7 +221,7 @@ class UserLimitAdmin(LineAdmin[UserLimit]):
         (_("Now"), {"fields": ("jobs", "created_at")}),
     )
 
-    @admin.display(description=_("trouble"), empty_value="")
+    @admin.display(description=_("problem"), empty_value="")
     def trouble(self, limit: UserLimit) -> SafeString:
         return badges(self.troubles(limit))
 

@@ -76,7 +76,7 @@ class TaskControlAdmin(LinedAdmin[TaskControl]):
             self.warn_of_unknown(request, obj.task)  # its row makes the name known
         super().save_model(request, obj, form, change)
 
-    @admin.display(description=_("trouble"), empty_value="")
+    @admin.display(description=_("problem"), empty_value="")
     def trouble(self, control: TaskControl) -> SafeString:
         load: TaskLoad = control.load  # type: ignore[attr-defined]
         labels = self.troubles(control)

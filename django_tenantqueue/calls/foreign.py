@@ -114,6 +114,12 @@ _WAIT_FOR_ALL = (
     'monitor.details().order_by("id")]'
 )
 _COUNTS = "monitor.progress(), which has status, total, done and failed"
+MISSING_RESULTS = (
+    "no result is passed by itself: the callback of a group or monitor reads the results with "
+    "current_job().summary.details(), and what follows a job gets its result as "
+    "task.call(Placeholder('result'))"
+)
+"""What becomes of the arguments that callbacks of other systems have."""
 
 GROUP = {
     "apply": "group(…).delay()",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from django.core.exceptions import FieldError
+from django.core.exceptions import FieldDoesNotExist, FieldError
 from django.db import models
 from django.db.models import sql
 
@@ -14,6 +14,7 @@ from ..exceptions import InvalidOption
 from ..states import State, state_meant
 
 M = TypeVar("M", bound=models.Model)
+E = TypeVar("E", FieldError, FieldDoesNotExist)
 
 
 def _wrong_key(value: Any) -> str:
@@ -55,7 +56,7 @@ def _kind(opts: Any) -> str:
     return str(opts.concrete_model.__name__)
 
 
-def _with_hint(error: FieldError, opts: Any, *names: str) -> FieldError:
+def _with_hint(error: E, opts: Any, *names: str) -> E:
     """Return the error with what is used in place of the first known one of the names."""
     known = {} if opts is None else foreign.COLUMNS.get(_kind(opts), {})
     text = str(error)
@@ -63,7 +64,7 @@ def _with_hint(error: FieldError, opts: Any, *names: str) -> FieldError:
         meant = known.get(name.partition("__")[0])
         if meant and "Instead of" not in text:
             text = f"{text}. Instead of {name!r} use {meant}"
-    return FieldError(text)
+    return type(error)(text)
 
 
 class HintedQuery(sql.Query):
@@ -102,3 +103,12 @@ class HintedQuerySet(models.QuerySet[M]):
         self, model: Any = None, query: Any = None, using: str | None = None, hints: Any = None
     ) -> None:
         super().__init__(model, query or HintedQuery(model), using, hints)
+
+    def update(self, **kwargs: Any) -> int:
+        """Write columns; raises FieldDoesNotExist."""
+        try:
+            return super().update(**kwargs)
+        except FieldDoesNotExist as error:
+            raise _with_hint(error, self.model._meta, *kwargs) from None
+
+    update.alters_data = True  # type: ignore[attr-defined]

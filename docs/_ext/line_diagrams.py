@@ -15,11 +15,11 @@ def draw_session() -> str:
     drawing = Drawing(
         256,
         title="A job in a session",
-        about="A release lets the first job in line be the next one. A claim starts it. After a "
-        "failure it waits for another attempt and is next again; with on_wait='skip' it goes back "
-        "into the line. For a more urgent job, or a pause, the next job goes back into the line.",
+        about="A release makes the first held job the next one. A claim starts it. After a "
+        "failure it waits for another attempt and is next again; with on_wait='skip' it is held "
+        "again. For a more urgent job, or a pause, the next job is held again.",
     )
-    _draw_line(drawing, ("in line", "next", "running", "ended"), "release")
+    _draw_line(drawing, ("held", "next", "running", "ended"), "release")
     _draw_frame(drawing, "at most one job of the session")
     drawing.text(16, BELOW - 52, "back: pause, or", "more urgent job")
     drawing.arrow((XS[2] - 20, BELOW + 38), (8, BELOW + 38), (8, TOP + 22), (XS[0], TOP + 22))
@@ -32,11 +32,11 @@ def draw_monitor() -> str:
     drawing = Drawing(
         256,
         title="A detail of a monitor",
-        about="A detail is in line until the monitor feeds it. From then on it is in flight: "
+        about="A detail is held until the monitor feeds it. From then on it is in flight: "
         "ready, running, or waiting for another attempt. At most “parallel” details are in "
-        "flight. When there are too many, or the monitor is paused, it goes back into the line.",
+        "flight. When there are too many, or the monitor is paused, it is held again.",
     )
-    _draw_line(drawing, ("in line", "ready", "running", "ended"), "feed")
+    _draw_line(drawing, ("held", "ready", "running", "ended"), "feed")
     _draw_frame(drawing, "in flight: at most “parallel”")
     drawing.text(16, BELOW - 52, "back: pause, or", "too many")
     return drawing.svg()

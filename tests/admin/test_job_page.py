@@ -91,7 +91,7 @@ def test_page_says_that_no_worker_knows_the_task(admin_client: Client) -> None:
 
     text = text_of(admin_client.get(address(job)))
 
-    assert "No worker that claimed it knows the task “tests.gone”" in text
+    assert "The workers that claimed it do not know the task “tests.gone”" in text
     assert "no such task" in text
 
 
@@ -234,7 +234,7 @@ def test_cancel_asks_a_running_job_to_stop(admin_client: Client) -> None:
     text = press(admin_client, job, "_cancel")
 
     assert "1 job: running and asked to stop." in text
-    assert "It was asked to stop, at " in text
+    assert "Its cancellation was requested at " in text
     assert "Last set by admin" in text
     job.refresh_from_db()
     assert job.cancel_requested_at is not None

@@ -119,7 +119,7 @@ def test_long_line_is_shown_in_part(admin_client: Client) -> None:
 
     text = text_of(admin_client.get(url_of("session", "change", Session.objects.get().pk)))
 
-    assert "and 9 more in line" in text
+    assert "and 9 more held" in text
 
 
 def test_session_is_paused_in_the_list(admin_client: Client) -> None:

@@ -72,7 +72,7 @@ def test_parallel_is_edited_while_a_worker_runs(
     page.evaluate("window.marked = true")
 
     expect(tile(page, "In flight")).to_contain_text("6 / 6")
-    expect(tile(page, "In flight")).to_contain_text("6 running, 6 in line")
+    expect(tile(page, "In flight")).to_contain_text("6 running, 6 held by the monitor")
     wait_until(lambda: running(monitor) == 6)
     gate.open()
     expect(page.locator("#tq-live .tq-state")).to_have_text("ended")

@@ -319,7 +319,7 @@ def test_task_is_unknown_to_workers_that_claimed_it() -> None:
     )
 
     assert codes(job) == ["unknown_task"]
-    assert "knows the task “tests.gone”" in answer(job).causes[0].sentence
+    assert "do not know the task “tests.gone”" in answer(job).causes[0].sentence
 
 
 # sessions
@@ -576,7 +576,7 @@ def test_queue_with_fewer_slots_than_parallel_bounds_the_monitor() -> None:
 
     one = cause(job, Code.QUEUE_BOUNDS_MONITOR)
 
-    assert "Its queue has 2 slots, fewer than the 40 details" in one.sentence
+    assert "Its queue has 2 slots, so at most 2 details of its monitor run" in one.sentence
     assert one.target is not None
     assert (one.target.kind, one.target.id) == ("queue", queue.pk)
     assert codes(job) == ["monitor_full", "queue_bounds_monitor"]
@@ -698,7 +698,7 @@ def test_sent_job_says_that_no_process_has_taken_it_over() -> None:
 
     assert found.causes == []
     assert found.sentence.startswith("Dispatcher web-7:12 sent it to the executor celery 1")
-    assert found.sentence.endswith("ago. No process has taken it over yet.")
+    assert found.sentence.endswith("ago. No process has accepted it yet.")
 
 
 def test_sent_job_is_not_taken_over_for_long() -> None:
@@ -706,7 +706,8 @@ def test_sent_job_is_not_taken_over_for_long() -> None:
 
     one = cause(job, Code.NOT_TAKEN_OVER)
 
-    assert one.sentence.startswith("No process of the executor celery has taken it over for 1 min")
+    assert one.sentence.startswith("It was sent to the executor celery 1 min")
+    assert one.sentence.endswith(" ago, and no process has accepted it.")
     assert one.target == Target("worker", dispatcher.pk, dispatcher.name)
 
 

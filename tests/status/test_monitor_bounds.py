@@ -307,7 +307,7 @@ def backoff() -> Work:
         (
             slots_of_queue,
             "queue_bounds_monitor",
-            "Its “parallel” is 40, but its queue acme / default has 2 slots: no more than that",
+            "Its “parallel” is 40, but its queue acme / default has 2 slots, so at most 2",
             38,
         ),
         (slots_taken_by_others, "queue_full", "All 2 slots of its queue are taken", 2),

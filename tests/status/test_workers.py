@@ -182,7 +182,7 @@ def test_failed_duty_is_a_problem() -> None:
     make_worker()
     make_duty("rescue", error="LockNotAvailable")
 
-    assert re.fullmatch(r"maintenance rescue failed \d+ s ago", problems())
+    assert re.fullmatch(r"maintenance task rescue failed \d+ s ago", problems())
 
 
 def test_failed_duty_of_a_removed_app_is_no_problem_for_ever() -> None:
@@ -467,8 +467,8 @@ def test_tasks_that_no_worker_knows_are_a_problem() -> None:
     make_job(state=State.SCHEDULED, run_at=soon, errors=unknown[::-1])
 
     assert problems() == (
-        "no worker that claimed them knows the task of 3 jobs: tests.gone, tests.new; start "
-        "workers with the code that has it"
+        "workers claimed 3 jobs whose tasks they do not know: tests.gone, tests.new; start "
+        "workers with the code of the tasks"
     )
 
 

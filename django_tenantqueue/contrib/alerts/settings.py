@@ -15,11 +15,11 @@ class AlertSettings:
     group: ClassVar[str] = "ALERTS"
 
     queue: str = setting("alerts", is_queue=True)
-    """Queue of the jobs that deliver alerts, in the rule's tenant, or without a tenant. It is
-    created with five slots at its first use, and can be tuned like any queue.
+    """Queue of the jobs that deliver alerts, of the rule's tenant or without a tenant. Its first
+    use creates it with five slots, which operators can change.
 
-    With a queue of their own, messages do not wait behind the project's jobs."""
+    Alerts do not wait behind the project's jobs."""
     interval: float = setting(10.0, above=0, most=3600)
     """Time between two checks of an alert rule.
 
-    Alerts arrive within seconds, and the checks of hundreds of rules cost little."""
+    Alerts arrive within seconds."""

@@ -17,23 +17,23 @@ class ApiSettings:
     group: ClassVar[str] = "API"
 
     tasks: tuple[str, ...] = ()
-    """Names of the tasks that clients of the HTTP API may enqueue. `*` stands for any text, but
-    matches no task of django_tenantqueue itself. HTTP jobs need a token with the scope "http".
+    """Names of the tasks that clients of the HTTP API may enqueue. `*` matches no task of
+    django_tenantqueue itself. HTTP jobs need a token with the scope "http" instead.
 
-    Empty by default, so clients can only start tasks that the project has opened to them."""
+    Clients can only start tasks that the project has opened to them."""
     requests_per_minute: int | None = setting(6000, above=0, most=MOST_REQUESTS)
-    """Maximum of requests per minute of each API token, unless the token has its own. None: no
-    limit. Requests are counted in the Django cache "default".
+    """Maximum number of requests per minute with one API token. A token can have a limit of its
+    own. None: no limit. The Django cache "default" counts the requests.
 
-    A hundred a second is more than most clients need, and stops one that loops."""
+    A hundred a second stops a client in a loop."""
     new_queues_per_day: int | None = setting(100, above=0, most=1_000_000)
-    """Maximum of new queues of one tenant in 24 hours, above which clients of the HTTP API and the
-    Fireworq API cannot create more. Queues that code or operators created count, too. None: no
-    limit.
+    """Maximum number of new queues of a tenant in 24 hours, including those that code or operators
+    created. At this number, clients of the HTTP API and the Fireworq API cannot create further
+    queues. None: no limit.
 
     It stops a client that puts an id into the name of a queue."""
     waits_per_token: int | None = setting(None, above=0, most=100_000)
-    """Maximum of requests of one token that wait for jobs at once, in each process of the site.
-    None: 100 under ASGI, 2 under WSGI.
+    """Maximum number of requests with one token that wait for jobs at once, in each process of the
+    site. None: 100 under ASGI, 2 under WSGI.
 
     Under WSGI, each waiting request occupies a thread of the server."""

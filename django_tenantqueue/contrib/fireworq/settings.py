@@ -19,7 +19,7 @@ class FireworqSettings:
     """Tenant of requests to the Fireworq API without a token. Anyone who can reach the API can then
     use all of it for this tenant, so set this only on a trusted network. None: a token is required.
 
-    The API can make this site send requests, so it requires a token by default."""
+    Clients of the API make workers send HTTP requests."""
 
     def check(self) -> None:
         """Raise InvalidOption if the tenant is not valid."""

@@ -21,48 +21,50 @@ class HttpSettings:
     group: ClassVar[str] = "HTTP"
 
     allowed_hosts: tuple[str, ...] | None = None
-    """Hosts that HTTP jobs and webhooks of alerts may call. `*` stands for any text. Addresses
-    that are not public (loopback, private, link-local, metadata) are rejected, unless an entry is
-    the address or its network, such as "10.1.0.0/16". None: every public host, like `["*"]`.
+    """Hosts that HTTP jobs and webhooks of alerts may call. An address that is
+    not public (loopback, private, link-local, metadata) needs an entry with the address or its
+    network, such as "10.1.0.0/16". None: every public host, like `["*"]`.
 
     Customers choose the hosts of webhooks. This protects the network of the workers."""
     tenant_hosts: str | None = setting(None, takes=1)
-    """Dotted path of a callable: tenant → list of hosts that replaces `ALLOWED_HOSTS`; None from
-    the callable keeps it. Workers cache the value for 60 seconds.
+    """Dotted path of a callable. It takes a tenant, and returns the hosts of this tenant, a list
+    that replaces `ALLOWED_HOSTS`, or None to keep `ALLOWED_HOSTS`. Workers cache the value for 60
+    seconds.
 
     One list serves most projects."""
     secrets: str | None = setting(None, takes=1)
-    """Dotted path of a callable: tenant → list of secrets that sign its HTTP jobs, in the form
-    "whsec_…" of Standard Webhooks. All of them sign. Workers cache the value for 60 seconds. None:
-    requests are not signed.
+    """Dotted path of a callable. It takes a tenant, and returns a list of secrets in the form
+    "whsec_…" of Standard Webhooks. Each secret adds a signature to the requests of the tenant's
+    HTTP jobs. Workers cache the value for 60 seconds. None: requests are not signed.
 
-    Only the project can share a secret with the recipients of its requests."""
+    Only the project can share secrets with the recipients."""
     timeout: float = setting(30.0, above=0, most=LONGEST_REQUEST)
     """Timeout of a request of an HTTP job, unless the job has its own.
 
-    Many servers and proxies time out after a similar time."""
+    Many servers and proxies have a similar timeout."""
     connect_timeout: float = setting(10.0, above=0, most=3600)
     """Timeout of a new connection, including the name look-up and the TLS handshake.
 
     A connection that takes longer counts as failed."""
     max_redirects: int = setting(0, least=0, most=20)
-    """Maximum of redirects (307 and 308) that a request follows. Each is checked like the first
-    URL.
+    """Maximum number of redirects (307 and 308) that a request follows. Each is checked like the
+    first URL.
 
-    A redirected POST is usually a wrong URL, which the error should show."""
+    A redirected POST usually means a wrong URL."""
     permanent_statuses: tuple[int, ...] = (410,)
-    """HTTP statuses after which a job with the rule "status" is not retried.
+    """HTTP statuses of an answer that end an HTTP job in `error` without a retry. It applies to
+    jobs with `rule="status"`.
 
     410 (Gone) says that the endpoint will not come back. Other errors may be temporary."""
     max_body_bytes: int = setting(65_536, above=0, most=10_000_000)
-    """Maximum of bytes of an answer's body that are read and stored.
+    """Maximum number of bytes of an answer's body that are read and stored.
 
-    Enough for a long answer, or for a page that explains an error."""
+    Enough for a page that explains an error."""
     breaker_failures: int | None = setting(10, above=0)
-    """Failures in a row after which a worker process tries an endpoint with one job at a time.
-    None: never.
+    """Number of failures of an endpoint in a row. Then a worker process sends it one job at a time,
+    and postpones the others, until a request succeeds. None: never.
 
-    By then several jobs have failed, not only the attempts of one."""
+    With the default `DEFAULT_MAX_ATTEMPTS`, one job alone fails less often."""
 
     def check(self) -> None:
         """Raise InvalidOption for an entry that is neither a host nor a network."""

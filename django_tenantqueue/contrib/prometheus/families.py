@@ -44,13 +44,13 @@ FAMILIES = (
     Family(
         "tenantqueue_blocked_jobs",
         "gauge",
-        "Ready jobs that more workers could not start, up to 10,000 of each reason",
+        "Ready jobs that cannot start, even with more workers, up to 10,000 of each reason",
         ("reason",),
     ),
     Family(
         "tenantqueue_blocked_queues",
         "gauge",
-        "Queues whose ready jobs more workers could not start",
+        "Queues whose ready jobs cannot start, even with more workers",
         ("reason",),
     ),
     Family(
@@ -114,7 +114,7 @@ FAMILIES = (
     Family(
         "tenantqueue_wait_seconds",
         "histogram",
-        "Time from when a job could run until it starts",
+        "Wait of jobs, from the time when they could run to their start",
         ("task",),
     ),
     Family("tenantqueue_run_seconds", "histogram", "Run time of jobs", ("task",)),

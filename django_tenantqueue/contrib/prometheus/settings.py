@@ -18,9 +18,9 @@ class PrometheusSettings:
     group: ClassVar[str] = "METRICS"
 
     access: str | None = None
-    """Access to the metrics, on the site's page and a worker's `--metrics-port`: a token of at
-    least 16 characters that scrapes send (`Authorization: Bearer …`), or "open" for anyone who can
-    reach them. None: the metrics are off.
+    """Access to the metrics, on the site's page and a worker's `--metrics-port`. A token of at
+    least 16 characters: scrapes send `Authorization: Bearer` and the token. "open": no token is
+    needed. None: the metrics are off.
 
     The metrics name all tenants, queues and tasks, so they are off by default."""
 

@@ -43,7 +43,7 @@ from .recurrence import EPOCH, Recurrence, read_zone
 
 
 class ScheduleTroubleFilter(admin.SimpleListFilter):
-    title = _("trouble")
+    title = _("problem")
     parameter_name = "trouble"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
@@ -213,7 +213,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
             return format_html("{}<br><small>{}</small>", row.name, whose)
         return format_html("{}<br><small>{} · {}</small>", row.name, whose, row.task)
 
-    @admin.display(description=_("trouble"), empty_value="")
+    @admin.display(description=_("problem"), empty_value="")
     def trouble(self, row: Schedule) -> SafeString:
         labels = []
         if row.source == Schedule.Source.REMOVED:

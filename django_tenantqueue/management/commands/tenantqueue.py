@@ -82,6 +82,8 @@ FLAGS = {
     ),
 }
 """Options of other systems, and what is used here."""
+WITH_NAMES = ("--tenant", "--queue")
+"""Options that a name without an option may belong to."""
 
 
 class _Parser(CommandParser):
@@ -107,6 +109,9 @@ class _Parser(CommandParser):
         found, rest = super().parse_known_args(args, namespace)
         if rest:
             meant = [FLAGS[name] for one in rest if (name := one.partition("=")[0]) in FLAGS]
+            names = [name for name in WITH_NAMES if name in self._option_string_actions]
+            if names and not rest[0].startswith("-"):
+                meant.append("use " + " or ".join(f"{name} {rest[0]}" for name in names))
             hint = "".join(f". {one[0].upper()}{one[1:]}" for one in meant)
             self.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
         return found, rest

@@ -28,7 +28,7 @@ LOOKED = 20
 class Bulk(Subcommand):
     """Starts a bulk action, or counts what it would change."""
 
-    help = "Change all jobs that match, in a job of the queue ADMIN_QUEUE."
+    help = "Change all jobs that match. A job in the queue ADMIN_QUEUE does it."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add = parser.add_argument

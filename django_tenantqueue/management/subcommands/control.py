@@ -128,7 +128,7 @@ def _labels(kind: str, ids: Iterable[int], using: str) -> dict[int, str]:
 class Pause(ControlSubcommand):
     """Pauses what its options name."""
 
-    help = "Start no more jobs of a queue, task, session, user limit or monitor."
+    help = "Pause a queue, task, session, user limit or monitor."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         self.add_kinds(parser, makes=True)

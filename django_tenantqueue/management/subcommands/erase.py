@@ -25,7 +25,7 @@ def _answer(question: str) -> str:
 class Erase(Subcommand):
     """Deletes all that is stored about a tenant."""
 
-    help = "Delete all that is stored about a tenant: jobs, queues, all other rows."
+    help = "Delete all rows of a tenant: jobs, queues and others."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add = parser.add_argument

@@ -84,13 +84,16 @@ CORE: Final = (
     _people(
         Code.UNKNOWN_TASK,
         title=_("unknown task"),
-        job=_("No worker that claimed it knows the task “%(task)s”. It is tried again later."),
-        remedy=_("Start workers with the code that has it."),
+        job=_(
+            "The workers that claimed it do not know the task “%(task)s”. It is claimed again "
+            "later."
+        ),
+        remedy=_("Start workers with the code of the task."),
         fleet=ngettext_lazy(
-            "no worker that claimed it knows the task of %(jobs)s job: %(names)s; "
-            "start workers with the code that has it",
-            "no worker that claimed them knows the task of %(jobs)s jobs: %(names)s; "
-            "start workers with the code that has it",
+            "workers claimed %(jobs)s job whose task they do not know: %(names)s; "
+            "start workers with the code of the task",
+            "workers claimed %(jobs)s jobs whose tasks they do not know: %(names)s; "
+            "start workers with the code of the tasks",
             "count",
         ),
         where="jobs",
@@ -189,10 +192,12 @@ CORE: Final = (
     ),
     _people(
         Code.NOT_TAKEN_OVER,
-        job=_("No process of the executor %(executor)s has taken it over for %(for)s."),
+        job=_(
+            "It was sent to the executor %(executor)s %(for)s ago, and no process has accepted it."
+        ),
         remedy=_(
-            "Are its workers running, are they busy, and do they read the queue of the setting? A "
-            "message that is lost is sent again."
+            "Check that the executor's processes run, are not all busy, and read the queue that "
+            "the setting EXECUTORS names. Lost messages are sent again."
         ),
     ),
     _people(
@@ -228,7 +233,7 @@ CORE: Final = (
     _people(
         Code.MAINTENANCE_FAILED,
         title=_("failed maintenance"),
-        fleet=_("maintenance %(duty)s failed %(time)s ago"),
+        fleet=_("maintenance task %(duty)s failed %(time)s ago"),
         where="duties",
         find=found.maintenance_failed,
     ),
@@ -350,12 +355,12 @@ CORE: Final = (
     ),
     _people(
         Code.PROMOTION_LATE,
-        job=_("It has been due since %(when)s, but is not ready yet."),
-        remedy=_("The maintenance of a worker does that: see “manage.py tenantqueue status”."),
+        job=_("Its time has come (%(when)s), but maintenance has not made it ready."),
+        remedy=_("Check that a worker runs maintenance: “manage.py tenantqueue status”."),
     ),
     _time(
         Code.CANCEL_REQUESTED,
-        job=_("It was asked to stop, at %(at)s."),
+        job=_("Its cancellation was requested at %(at)s."),
         remedy=_("The task stops at its next check, or is interrupted."),
     ),
     _time(
@@ -420,10 +425,10 @@ CORE: Final = (
     _time(
         Code.QUEUE_BOUNDS_MONITOR,
         job=ngettext_lazy(
-            "Its queue has %(slots)d slot, fewer than the %(parallel)d details that its monitor "
-            "may have in flight: no more than that run at once.",
-            "Its queue has %(slots)d slots, fewer than the %(parallel)d details that its monitor "
-            "may have in flight: no more than that run at once.",
+            "Its queue has %(slots)d slot, so at most %(slots)d detail of its monitor runs at "
+            "once. “parallel” of the monitor is %(parallel)d.",
+            "Its queue has %(slots)d slots, so at most %(slots)d details of its monitor run at "
+            "once. “parallel” of the monitor is %(parallel)d.",
             "slots",
         ),
         remedy=_("Give the queue more slots."),

@@ -87,7 +87,7 @@ def _runs(job: Job, worker: Worker | None, now: datetime) -> str:
         values.setdefault("for", duration_text(0.0))
         told = gettext(
             "Dispatcher %(worker)s sent it to the executor %(executor)s %(for)s ago. No process "
-            "has taken it over yet."
+            "has accepted it yet."
         )
     elif worker is not None and worker.role == Role.RUNNER and since is not None:
         told = gettext(

@@ -156,10 +156,10 @@ def _own(gate: MonitorGate, target: Target, now: Progress, *, is_alone: bool) ->
         yield Bound(found, WHOLE)
     elif is_alone:
         told = ngettext_lazy(
-            "It has %(parallel)s detail in flight, as many as its “parallel” allows. %(line)s wait "
-            "in its line.",
-            "It has %(parallel)s details in flight, as many as its “parallel” allows. %(line)s "
-            "wait in its line.",
+            "It has %(parallel)s detail in flight, as many as its “parallel” allows. It holds "
+            "%(line)s more.",
+            "It has %(parallel)s details in flight, as many as its “parallel” allows. It holds "
+            "%(line)s more.",
             gate.parallel,
         )
         values = {"parallel": f"{gate.parallel:,}", "line": f"{now.in_line:,}"}
@@ -227,10 +227,10 @@ def _queue_bounds(gate: MonitorGate, queue: TenantQueue) -> Cause | None:
     if not slots or slots >= gate.parallel:
         return None
     told = ngettext_lazy(
-        "Its “parallel” is %(parallel)s, but its queue %(queue)s has %(slots)s slot: no more than "
-        "that run at once.",
-        "Its “parallel” is %(parallel)s, but its queue %(queue)s has %(slots)s slots: no more than "
-        "that run at once.",
+        "Its “parallel” is %(parallel)s, but its queue %(queue)s has %(slots)s slot, so at most "
+        "%(slots)s detail runs at once.",
+        "Its “parallel” is %(parallel)s, but its queue %(queue)s has %(slots)s slots, so at most "
+        "%(slots)s details run at once.",
         slots,
     )
     values = {"parallel": f"{gate.parallel:,}", "slots": f"{slots:,}", "queue": queue}

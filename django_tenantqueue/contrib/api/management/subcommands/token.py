@@ -28,7 +28,7 @@ class CreateToken(Subcommand):
             help="the client that will use it, shown in the list of changes",
         )
         add("--tenant", help="exact tenant; '' for jobs without a tenant")
-        add("--all-tenants", action="store_true", help="for every tenant, in place of --tenant")
+        add("--all-tenants", action="store_true", help="allow every tenant; without --tenant")
         add(
             "--scope",
             action="append",
@@ -52,7 +52,7 @@ class CreateToken(Subcommand):
             help=f"allow these priorities (default: {LOWEST_NUMBER} {HIGHEST_NUMBER})",
         )
         add("--days", type=int, metavar="DAYS", help="expire after this number of days")
-        add("--per-minute", type=int, metavar="N", help="maximum of requests in a minute")
+        add("--per-minute", type=int, metavar="N", help="maximum number of requests per minute")
         self.add_format(parser)
         self.add_database(parser)
 

@@ -16,7 +16,7 @@ from ...report_names import ABOUT, SECTIONS, anchor
 
 
 class CeleryReport(Subcommand):
-    help = "List the lines of a project that touch Celery, by section of the guide."
+    help = "List the lines of a project that use Celery, by section of the guide."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

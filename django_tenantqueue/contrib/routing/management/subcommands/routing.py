@@ -15,7 +15,7 @@ from ...models import Routing
 
 COLUMNS = ("id", "tenant", "pattern", "queue")
 TENANT = "tenant of the routing; '' for jobs without a tenant (default: every tenant)"
-PATTERN = "name of a task or a category; * stands for any text"
+PATTERN = "name of a task or a Fireworq category; * matches any text"
 
 
 class RoutingSubcommand(Subcommand):
@@ -30,7 +30,7 @@ class RoutingSubcommand(Subcommand):
 
 
 class ListRoutings(RoutingSubcommand):
-    help = "List the routings: the queue of new jobs of a task or a category."
+    help = "List the routings: each is the queue for new jobs of a task or a pattern."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
@@ -50,7 +50,7 @@ class ListRoutings(RoutingSubcommand):
 
 
 class SetRouting(RoutingSubcommand):
-    help = "Route new jobs of a task or a category to a queue."
+    help = "Route new jobs of a task or a pattern to a queue."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments and options."""
@@ -70,7 +70,7 @@ class SetRouting(RoutingSubcommand):
 
 
 class RemoveRouting(Subcommand):
-    help = "Remove a routing of a task or a category."
+    help = "Remove the routing of a task or a pattern."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments and options."""

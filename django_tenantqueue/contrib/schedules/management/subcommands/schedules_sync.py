@@ -12,7 +12,7 @@ from ...declared import sync_schedules
 
 
 class SyncSchedules(Subcommand):
-    help = "Store the schedules that code declares, and disable those that were removed from it."
+    help = "Store the schedules in code, and disable those that were removed from it."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
