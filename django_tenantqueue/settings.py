@@ -216,6 +216,11 @@ class Settings:
     """Time that a running job has to notice its cancellation before it is interrupted.
 
     A job that reports progress notices it sooner."""
+    unknown_task_timeout: float | None = setting(86_400.0, above=0, most=TEN_YEARS)
+    """Time until a job ends with the error UnknownTask: no worker has its task, or the arguments do
+    not fit it. It starts at the first attempt to run the job. None: never.
+
+    The workers with the new code can start on the next day."""
 
     # Calls and runs
 

@@ -19,7 +19,7 @@ QUOTED = (
     "ready jobs in paused queues, or in queues without slots",
     "no worker has done the maintenance",
     "slots of its queue are taken (the longest by",
-    "The workers that claimed it do not know the task",
+    "The workers that claimed it do not have the task",
     "cannot be reached",
     "is not a whole number from",
     "the environment variable",
@@ -27,8 +27,8 @@ QUOTED = (
     "the server allows",
     "workers that died in the last hour",
     "an open transaction prevents vacuum",
-    ": this worker has no task",
-    "; the job is returned",
+    "this worker cannot run job",
+    ", so it returns this and other jobs of",
 )
 
 

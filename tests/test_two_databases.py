@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.contrib import admin
 from django.core.management import call_command
-from django.db import connection, connections, models, router
+from django.db import InternalError, connection, connections, models, router
 from django.test import Client, override_settings
+from django.test.utils import CaptureQueriesContext
 from django.urls import include, path, reverse
 
 from django_tenantqueue import ConcurrentJobMonitor, checks, delayed
@@ -184,6 +188,62 @@ def test_job_is_read_from_the_primary_when_there_is_a_replica():
     assert Job.objects.get().queue.tenant == "acme"
     assert Job.objects.db == job._state.db == "default"
     assert checks.check_routers() == []
+
+
+@pytest.fixture
+def replica(transactional_db: None, database_url: str) -> Iterator[None]:
+    """Have an alias `replica` that cannot be written to, and the routers of the page."""
+    page = Path(__file__).parents[1] / "docs/howto/server.md"
+    (code,) = re.findall(r"^```python\n(class \w*Router.*?)^```$", page.read_text(), re.M | re.S)
+    space: dict[str, Any] = {}
+    exec(code, space)
+    read_only = f"{database_url}?options={quote('-c default_transaction_read_only=on')}"
+    with (
+        other_database("replica", settings_of(read_only)),
+        override_settings(DATABASE_ROUTERS=[OURS, space["PrimaryReplicaRouter"]()]),
+    ):
+        yield
+
+
+@pytest.mark.usefixtures("replica")
+def test_jobs_are_in_the_primary_and_models_are_read_from_the_replica_of_the_page():
+    assert checks.check_routers() == []
+    Report.objects.create(title="mine")
+    report = Report.objects.get()
+    job = echo.using(tenant="acme", session="s").delay(report.pk)
+    failed = fail.using(max_attempts=1).delay()
+    executed = delayed(report, tenant="acme").execute("pdf")
+    monitor = ConcurrentJobMonitor.objects.start("one", [noop.call()], parallel=1)
+
+    run_pending()
+
+    assert report._state.db == "replica"
+    assert Job.objects.get(pk=job.pk)._state.db == "default"
+    assert [each.refresh().state for each in (job, failed, executed)] == [
+        *("success", "error", "success"),
+    ]
+    assert monitor.progress().done == 1
+    assert failed.retry()
+    assert Job.objects.using("replica").filter(state="ready").count() == 1
+    with pytest.raises(InternalError, match="read-only transaction"):
+        Report.objects.using("replica").create(title="not there")
+
+
+@pytest.mark.django_db
+def test_enqueues_are_seen_by_nothing_that_watches_cursors() -> None:
+    seen: list[str] = []
+
+    def watch(execute: Any, sql: str, *args: Any) -> Any:
+        seen.append(sql)
+        return execute(sql, *args)
+
+    noop.delay()
+    with CaptureQueriesContext(connection) as captured, connection.execute_wrapper(watch):
+        noop.delay()
+        assert len(captured) == len(seen) == 0
+        Job.objects.count()
+
+    assert len(captured) == len(seen) == 1
 
 
 @pytest.mark.parametrize(

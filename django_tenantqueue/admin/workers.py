@@ -93,6 +93,7 @@ class WorkerAdmin(WorkerActions):
                     ("claims", "ends"),
                     "clock",
                     "last_failure",
+                    "lacking",
                 )
             },
         ),
@@ -218,6 +219,10 @@ class WorkerAdmin(WorkerActions):
         if not worker.last_error:
             return NOTHING
         return format_html("{}<pre>{}</pre>", moment(worker.last_error_at), worker.last_error)
+
+    @admin.display(description=_("unknown tasks"))
+    def lacking(self, worker: Worker) -> str:
+        return ", ".join(worker.unknown_tasks or ()) or NOTHING
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any

@@ -18,7 +18,7 @@ enter passes check_nameable(), whatever way it comes in.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
@@ -112,7 +112,7 @@ class Source:
     def check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Raise TypeError now, not in the worker, when the arguments do not fit."""
         if self.func is not None:
-            _check_call(self.name, self.func, args, kwargs)
+            check_call(self.name, self.func, args, kwargs)
 
 
 NOTHING = Source("nothing", "", "end", "django_tenantqueue.end_of_monitor", False)
@@ -174,6 +174,13 @@ def known_task(source_type: str, name: str) -> RegisteredTask | None:
     """Return the task of jobs with this source type and method; None: it is not known here."""
     known = {"task": _tasks, INTERNAL: _internal}.get(source_type, {})
     return known.get(name)
+
+
+def lacks_task(source_type: str, name: str) -> bool:
+    """Whether jobs of this source type and method are of a task that this process does not have."""
+    if source_type not in ("task", INTERNAL) or known_task(source_type, name) is not None:
+        return False
+    return source_type == INTERNAL or not any(finder(name) for finder in _finders)
 
 
 def check_nameable(name: str) -> None:
@@ -283,9 +290,10 @@ def signature_of(func: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(func)
 
 
-def _check_call(
-    name: str, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+def check_call(
+    name: str, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> None:
+    """Raise TypeError if the arguments do not fit a function in Python."""
     if isinstance(func, MethodType):  # by its function: an instance is not to be remembered
         args = (func.__self__, *args)
         func = func.__func__
@@ -387,7 +395,7 @@ def describe_rows(
     is_async = inspect.iscoroutinefunction(func)
     written = write_alias(model.from_db(alias, [], []))
     source_type, name = _label_at(model, written), f"{label}.{method}"
-    _check_call(name, func, (None, *args) if is_of_instances(model, method, func) else args, kwargs)
+    check_call(name, func, (None, *args) if is_of_instances(model, method, func) else args, kwargs)
     return lambda key: Source(source_type, str(key), method, name, is_async)
 
 

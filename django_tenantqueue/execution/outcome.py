@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import random
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import isnan
 from typing import Any
 
@@ -14,7 +14,7 @@ import psycopg
 
 from .. import signals
 from ..calls.arguments import encode_result
-from ..calls.sources import RegisteredTask, known_task
+from ..calls.sources import RegisteredTask, known_task, lacks_task
 from ..conf import get_settings
 from ..exceptions import (
     Cancelled,
@@ -26,6 +26,7 @@ from ..exceptions import (
     TimeLimitExceeded,
     UnknownTask,
 )
+from ..queries.claim import ClaimedJob
 from ..queries.finish import Failed, Finished, watch_jobs
 from ..queries.follow_ups import FollowUp
 from ..settings import TEN_YEARS
@@ -33,13 +34,15 @@ from ..states import State
 from ..stored_error import class_name, describe_error, stored_error
 from ..text import clean_text
 from .current_job import RunningJob
-from .job_log import about, log_failure
+from .job_log import about, about_id, log_failure
 from .results import check_statistics, store_result
 
 logger = logging.getLogger("django_tenantqueue")
 
 UNKNOWN_DELAY = 15.0
-"""Seconds before a job of a task that this process does not know is claimed again."""
+"""Longest wait in seconds before a job that this process cannot run is claimed again."""
+UNFIT_DELAY = 0.25
+"""The first wait if it has the task, with other arguments. It doubles each time."""
 UNKNOWN_CLASS = f"{UnknownTask.__module__}.{UnknownTask.__qualname__}"
 """The class of the error that is kept with such a job."""
 CANCELLED_UNSTARTED = "cancelled before it started"
@@ -53,7 +56,7 @@ class Outcome:
 
     `stored`: an atomic task committed its own success. `give_back`: this process cannot run the
     job, or its task postponed it; seconds until it may be tried again, and `reason` is the error
-    that is kept with it (JSON).
+    that is kept with it (JSON). `is_unknown`: it lacks the task, or the arguments do not fit.
     `lost`: another run owns the job now.
     """
 
@@ -61,6 +64,7 @@ class Outcome:
     failed: Failed | None = None
     stored: bool = False
     give_back: float | None = None
+    is_unknown: bool = False
     reason: str | None = None
     lost: bool = False
     follow_ups: Sequence[FollowUp] = ()
@@ -149,22 +153,38 @@ def ended(running: RunningJob, state: State, error: BaseException) -> Finished:
     return _finished(running, state, _extra_or_error(running, described))
 
 
-def ends_of_cancelled(
-    connection: psycopg.Connection[Any], worker_id: int, claims: Iterable[tuple[int, int]]
+def ends_of_unreturned(
+    connection: psycopg.Connection[Any],
+    worker_id: int,
+    claims: Iterable[tuple[int, int]],
+    reasons: Mapping[tuple[int, int], str],
 ) -> list[Finished]:
-    """Return the ends of those of a worker's claims (id, claim_seq) that shall be cancelled.
+    """Return the ends of a worker's claims (id, claim_seq) that could not be returned.
 
+    They are cancelled, or no worker could run them for too long; their errors are in `reasons`.
     They have not started. Claims that were lost are left out.
     """
     wanted = set(claims)
     if not wanted:
         return []
-    extra = json.dumps({"error": stored_error(Cancelled, CANCELLED_UNSTARTED)})
-    return [
-        Finished(seen.id, seen.claim_seq, State.CANCELLED.value, None, extra=extra)
-        for seen in watch_jobs(connection, worker_id, sorted(job_id for job_id, _ in wanted))
-        if seen.cancel and (seen.id, seen.claim_seq) in wanted
-    ]
+    ends = []
+    for seen in watch_jobs(connection, worker_id, sorted(job_id for job_id, _ in wanted)):
+        claim = (seen.id, seen.claim_seq)
+        if claim not in wanted:
+            continue
+        if seen.cancel:
+            extra = json.dumps({"error": stored_error(Cancelled, CANCELLED_UNSTARTED)})
+            ends.append(Finished(*claim, State.CANCELLED.value, None, extra=extra))
+        elif claim in reasons:
+            logger.error(
+                "job %s ends in error: no worker could run it for %g s",
+                seen.id,
+                get_settings().unknown_task_timeout,
+                extra=about_id(seen.id),
+            )
+            extra = f'{{"error": {reasons[claim]}}}'
+            ends.append(Finished(*claim, State.ERROR.value, None, extra=extra))
+    return ends
 
 
 def _finished(running: RunningJob, state: State, extra: str) -> Finished:
@@ -249,6 +269,13 @@ def unjudged(running: RunningJob, error: BaseException, failure: BaseException) 
     return Outcome(finished=finished, error=_for_receivers(error))
 
 
+def _unknown_delay(claimed: ClaimedJob) -> float:
+    if lacks_task(claimed.source_type, claimed.source_method):
+        return UNKNOWN_DELAY  # a worker that has it hurries the job
+    returned = max(0, claimed.claim_seq - claimed.attempt)  # claims that were no attempts
+    return min(UNKNOWN_DELAY, UNFIT_DELAY * 2.0 ** min(returned, 10))
+
+
 def _given_back(running: RunningJob, described: dict[str, Any], seconds: float) -> Outcome:
     return Outcome(give_back=seconds, reason=json.dumps(described))
 
@@ -258,13 +285,8 @@ def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
     if running.lost:
         return Outcome(lost=True)
     if isinstance(error, UnknownTask) and task is None:
-        logger.warning(
-            "job %s: this worker has no task %r; the job is returned",
-            claimed.id,
-            claimed.task,
-            extra=about(running),
-        )
-        return _given_back(running, describe_error(error, running.attempt), UNKNOWN_DELAY)
+        reason = describe_error(error, running.attempt)
+        return replace(_given_back(running, reason, _unknown_delay(claimed)), is_unknown=True)
     if isinstance(error, Postpone) and not running.cancel_requested:
         described = describe_error(error, running.attempt)
         logger.info(

@@ -26,7 +26,7 @@ from .. import signals
 from ..calls import tracing
 from ..calls.arguments import decode_args
 from ..calls.context import check_coroutine, has_surroundings, surroundings
-from ..calls.sources import INTERNAL, RegisteredTask, resolve
+from ..calls.sources import INTERNAL, RegisteredTask, check_call, resolve
 from ..calls.tenant import use_tenant
 from ..conf import get_settings
 from ..exceptions import (
@@ -37,6 +37,7 @@ from ..exceptions import (
     Retry,
     TimeLimitExceeded,
     TransactionLeftOpen,
+    UnknownTask,
 )
 from ..models import Job
 from ..queries.claim import ClaimedJob
@@ -120,6 +121,7 @@ def run_sync(running: RunningJob, worker_id: int, blocks: Mapping[str, int] = NO
 
 def _run_sync(running: RunningJob, worker_id: int, blocks: Mapping[str, int]) -> Outcome:
     task: RegisteredTask | None = None
+    call: Call | None = None
     try:
         outcome = _before(running)
         if outcome is None:
@@ -131,11 +133,30 @@ def _run_sync(running: RunningJob, worker_id: int, blocks: Mapping[str, int]) ->
                 else:
                     outcome = Outcome(finished=success(running, _called(running, call, blocks)))
                 call_hook_quietly(task, "after", running)
+    except TypeError as error:
+        outcome = _failed(running, *_unfit(running, call, error))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever users' code raises
         outcome = _failed(running, task, error)
     finally:
         _leave(running)
     return _after(running, outcome)
+
+
+def _unfit(
+    running: RunningJob, call: Call | None, error: TypeError
+) -> tuple[RegisteredTask | None, BaseException]:
+    """Return the task and the error of a run; UnknownTask if the arguments did not fit.
+
+    Then the job was enqueued by code with another signature, and another worker may have that code.
+    """
+    if call is None:
+        return None, error
+    try:
+        check_call(running.task, call.func, call.args, call.kwargs)
+    except TypeError as unfit:
+        told = f"the arguments do not fit the task here: {unfit}"
+        return None, UnknownTask(told, name=running.task)
+    return call.task, error
 
 
 def _leave(running: RunningJob) -> None:
@@ -305,6 +326,7 @@ async def run_async(running: RunningJob) -> Outcome:
 
 async def _run_async(running: RunningJob) -> Outcome:
     task: RegisteredTask | None = None
+    call: Call | None = None
     try:
         outcome = _before(running)
         if outcome is None:
@@ -322,6 +344,8 @@ async def _run_async(running: RunningJob) -> Outcome:
                 call_hook_quietly(task, "after", running)
     except asyncio.CancelledError as error:
         outcome = _interrupted(running, task, error)
+    except TypeError as error:
+        outcome = _failed(running, *_unfit(running, call, error))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever users' code raises
         outcome = _failed(running, task, error)
     finally:

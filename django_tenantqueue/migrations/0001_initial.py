@@ -821,6 +821,15 @@ class Migration(PostgresMigration):
                     "last_error_at",
                     models.DateTimeField(blank=True, null=True, verbose_name="last error at"),
                 ),
+                (
+                    "unknown_tasks",
+                    django_tenantqueue.models.fields.TextListField(
+                        blank=True,
+                        help_text="Tasks of jobs that its code does not have. It leaves them to other workers.",
+                        null=True,
+                        verbose_name="unknown tasks",
+                    ),
+                ),
             ],
             options={
                 "verbose_name": "worker",
@@ -831,7 +840,12 @@ class Migration(PostgresMigration):
                         condition=models.Q(("sleeping_until__isnull", False)),
                         fields=["sleeping_until"],
                         name="tenantqueue_worker_sleeping",
-                    )
+                    ),
+                    models.Index(
+                        condition=models.Q(("unknown_tasks__isnull", False)),
+                        fields=["id"],
+                        name="tenantqueue_worker_unknown",
+                    ),
                 ],
             },
         ),

@@ -85,6 +85,12 @@ class Worker(models.Model):
     )
     last_error = models.TextField(_("last error"), default="", db_default="", blank=True)
     last_error_at = models.DateTimeField(_("last error at"), null=True, blank=True)
+    unknown_tasks = TextListField(
+        null=True,
+        blank=True,
+        verbose_name=_("unknown tasks"),
+        help_text=_("Tasks of jobs that its code does not have. It leaves them to other workers."),
+    )
 
     class Meta:
         verbose_name = _("worker")
@@ -95,6 +101,11 @@ class Worker(models.Model):
                 fields=["sleeping_until"],
                 name="tenantqueue_worker_sleeping",
                 condition=models.Q(sleeping_until__isnull=False),
+            ),
+            models.Index(
+                fields=["id"],
+                name="tenantqueue_worker_unknown",
+                condition=models.Q(unknown_tasks__isnull=False),
             ),
         )
 

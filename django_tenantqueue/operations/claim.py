@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -67,6 +67,9 @@ class Claimer:
         self.places = Places(clock, blocked_seconds)
         self.surveys = Surveys(clock, self.places)
         self.passed_over = PassedOver(clock)
+        self.left_tasks: Sequence[str] = ()
+        self.left_jobs: Sequence[int] = ()
+        """Tasks whose jobs are left to other workers, and such jobs."""
         self._clock = clock
         self._starts: dict[int, int] = {}
         # if every process started with the same queue, short-lived ones would serve only that
@@ -103,6 +106,8 @@ class Claimer:
             exclude_queues=self.filters.exclude_queues,
             tenants=self.filters.tenants,
             executor=self.filters.executor,
+            left_tasks=self.left_tasks,
+            left_jobs=self.left_jobs,
             start_keys=self.passed_over.start_keys,
         )
         if not self._goes_on:
@@ -126,10 +131,14 @@ class Claimer:
             self._remember_turns(answer)
             self._goes_on = False
             return Verdict.LATER if self._has_taken_all(request, answer, look) else Verdict.AGAIN
-        # locked, yet nothing was taken: no room for its kind, or full by the later count
+        # locked, yet nothing was taken: no room for its kind, full by the later count, or all of
+        # its jobs are left to other workers
         is_misfit = min(request.room_threads, request.room_async) == 0
         for queue_id in look.held:
-            self.places.rest_barren(queue_id, is_misfit=is_misfit)
+            if request.left_tasks or request.left_jobs:
+                self.places.block(queue_id)
+            else:
+                self.places.rest_barren(queue_id, is_misfit=is_misfit)
         self._goes_on = self.places.is_searching or self.places.has_open
         if self._goes_on:
             return Verdict.AGAIN

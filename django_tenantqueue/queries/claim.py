@@ -20,7 +20,7 @@ MOST_ROOM = 200
 BATCH_SECONDS = 0.05
 """Starts of a queue with a rate are collected for this time, if its burst loses none by it."""
 MOST_PASSED = BATCH
-"""Most jobs of closed tasks that a claim reads past in one place."""
+"""Most jobs of closed tasks, and of tasks left to others, that a claim reads past in one place."""
 Pair = tuple[int, int]
 """A lane, and the id of a queue with ready jobs in it."""
 Key = tuple[int, int]
@@ -66,6 +66,9 @@ class ClaimRequest:
     tenants: list[str] | None = None
     executor: str | None = None
     """The executor whose queues are served; None: the workers' queues."""
+    left_tasks: Sequence[str] = ()
+    left_jobs: Sequence[int] = ()
+    """Tasks whose jobs are left to other workers, and such jobs: see UnknownTasks."""
     start_keys: Mapping[Pair, Key] = field(default_factory=dict)
     """Where claims begin to read in some lanes and queues: see PassedOver."""
 
@@ -225,6 +228,8 @@ def claim_params(request: ClaimRequest) -> dict[str, Any]:
         "by_ids": request.by_ids,
         "worker": request.worker_id,
         "most_passed": MOST_PASSED,
+        "left_tasks": list(request.left_tasks),
+        "left_jobs": array(request.left_jobs),
         "room": request.room_threads + request.room_async,
         "room_threads": request.room_threads,
         "room_async": request.room_async,

@@ -116,11 +116,14 @@ def return_jobs(
     delay_seconds: float = 0.0,
     errors: Mapping[tuple[int, int], str] = NO_ERRORS,
     max_errors: int = 10,
+    ending_class: str = "",
+    most_seconds: float = 0.0,
 ) -> set[int]:
     """Return claimed jobs (id, claim_seq) to their queues without an attempt; return their ids.
 
     Lost and cancelled ones are left out. `errors`: claim -> JSON text of an error that is kept with
-    its job, at most once in a row.
+    its job, at most once in a row. A job whose error of `ending_class` is older than `most_seconds`
+    is left out, too.
     """
     claims = sorted(dict(sorted(claims)).items())  # of one job the latest claim alone can stand
     params = {
@@ -130,6 +133,8 @@ def return_jobs(
         "delay_seconds": delay_seconds,
         "errors": text_array(errors.get(c) for c in claims),
         "max_errors": max_errors,
+        "ending_class": ending_class,
+        "most_seconds": most_seconds,
     }
     return {row[0] for row in execute_bounded(connection, "return_jobs", params)}
 

@@ -65,10 +65,12 @@ class HeartbeatAnswer:
     """What the server answers to a sign of life.
 
     `drain`: an operator wants the worker to drain. `clock_ahead`: see read_clock_ahead().
+    `has_unknown`: some workers lack tasks.
     """
 
     drain: bool
     clock_ahead: float
+    has_unknown: bool
 
 
 def heartbeat_worker(
@@ -97,7 +99,39 @@ def heartbeat_worker(
     }
     sent = time.time()
     row = execute_bounded(connection, "heartbeat_worker", params).fetchone()
-    return None if row is None else HeartbeatAnswer(bool(row[0]), _ahead(sent, row[1]))
+    return None if row is None else HeartbeatAnswer(bool(row[0]), _ahead(sent, row[1]), row[2])
+
+
+def share_unknown_tasks(
+    connection: psycopg.Connection[Any],
+    worker_id: int,
+    names: Sequence[str],
+    *,
+    silent_seconds: float,
+) -> dict[str, bool]:
+    """Write which tasks this worker lacks; return those that any worker lacks.
+
+    The values say whether another worker may have the task. One without a heartbeat for
+    `silent_seconds` does not count.
+    """
+    params = {"worker": worker_id, "names": list(names), "silent_seconds": silent_seconds}
+    return dict(execute_bounded(connection, "share_unknown_tasks", params).fetchall())
+
+
+def hurry_unknown(
+    connection: psycopg.Connection[Any],
+    names: Sequence[str],
+    *,
+    error_class: str,
+    seconds: float,
+    most: int,
+) -> int:
+    """Make jobs of these tasks due now whose last error is of `error_class`; return how many.
+
+    `most` scheduled jobs are looked at, of those that are due within `seconds`.
+    """
+    params = {"names": list(names), "error_class": error_class, "seconds": seconds, "most": most}
+    return len(execute_bounded(connection, "hurry_unknown", params).fetchall())
 
 
 def read_clock_ahead(where: Where) -> float:

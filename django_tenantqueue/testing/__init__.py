@@ -22,7 +22,7 @@ from ..coroutines import twin
 from ..exceptions import TransactionLeftOpen
 from ..execution.connection_state import open_blocks, status_of
 from ..execution.current_job import RunningJob
-from ..execution.outcome import UNKNOWN_CLASS, Outcome, ends_of_cancelled
+from ..execution.outcome import Outcome, ends_of_unreturned
 from ..execution.run import run_async, run_sync
 from ..features import Feature, hooks
 from ..gate_keys import JobGates
@@ -202,7 +202,7 @@ def _give_back(
         max_errors=get_settings().max_errors,
     )
     if not returned:
-        _store(using, ends_of_cancelled(wrapper.connection, TEST_WORKER, [claim]))
+        _store(using, ends_of_unreturned(wrapper.connection, TEST_WORKER, [claim], {}))
 
 
 def _run(using: str, claimed: ClaimedJob) -> None:
@@ -215,8 +215,9 @@ def _run(using: str, claimed: ClaimedJob) -> None:
             outcome = run_sync(running, TEST_WORKER, open_blocks())
     if outcome.give_back is not None:
         _give_back(using, claimed, outcome.give_back, outcome.reason)
-        if json.loads(outcome.reason or "{}").get("class") == UNKNOWN_CLASS:
-            raise LookupError(f"job {claimed.id} names {claimed.task!r}, which is not known here")
+        if outcome.is_unknown:
+            said = json.loads(outcome.reason or "{}").get("message")
+            raise LookupError(f"job {claimed.id} ({claimed.task}) cannot run here: {said}")
         return
     finished = [outcome.finished] if outcome.finished is not None else []
     failed = [outcome.failed] if outcome.failed is not None else []

@@ -141,6 +141,11 @@ class SharedMemory:
         sent_at = self._table[BEAT]
         return (time.monotonic_ns() - sent_at) / 1e9 if sent_at else 0.0
 
+    @property
+    def has_beaten(self) -> bool:
+        """Whether a heartbeat was written: the child has signed on, and claims jobs."""
+        return self._table[BEAT] > 0
+
     def begun(self) -> list[BegunJob]:
         """Return the jobs that have begun and whose ends are not known to be stored."""
         found = []

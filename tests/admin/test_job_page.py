@@ -91,7 +91,7 @@ def test_page_says_that_no_worker_knows_the_task(admin_client: Client) -> None:
 
     text = text_of(admin_client.get(address(job)))
 
-    assert "The workers that claimed it do not know the task “tests.gone”" in text
+    assert "The workers that claimed it do not have the task “tests.gone”" in text
     assert "no such task" in text
 
 

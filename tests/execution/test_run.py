@@ -524,6 +524,29 @@ def test_job_is_given_back_when_its_task_is_unknown(claimed_job):
     assert "'tests.nowhere'" in reason["message"]
 
 
+@pytest.mark.parametrize(
+    ("returned", "seconds"), [(0, 0.25), (1, 0.5), (3, 2.0), (50, outcome.UNKNOWN_DELAY)]
+)
+def test_job_is_given_back_when_its_arguments_do_not_fit(claimed_job, returned, seconds):
+    job = claimed_job(args='{"args": [], "kwargs": {"gone": 1}}', claim_seq=1 + returned)
+
+    ended = run_sync(RunningJob(job), 1)
+
+    assert (ended.give_back, ended.is_unknown, ended.failed) == (seconds, True, None)
+    reason = json.loads(ended.reason or "")
+    assert reason["class"] == outcome.UNKNOWN_CLASS
+    assert "got an unexpected keyword argument 'gone'" in reason["message"]
+
+
+def test_attempt_fails_when_the_task_itself_raises_a_type_error(claimed_job):
+    job = claimed_job(source_method="tests.testapp.tasks.add", args='{"args": [1, "x"]}')
+
+    ended = run_sync(RunningJob(job), 1)
+
+    assert (ended.give_back, ended.is_unknown) == (None, False)
+    assert ended.failed is not None
+
+
 def test_nothing_is_written_when_the_run_was_lost(claimed_job):
     running = RunningJob(claimed_job(source_method="tests.testapp.tasks.fail"))
     running.lost = True

@@ -9,6 +9,7 @@ import asyncio
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import time
 import warnings
@@ -33,6 +34,32 @@ def hold(gate: str) -> str:
     for _ in looks_at(gate):
         time.sleep(0.005)
     return "through the gate"
+
+
+@task
+def read_environment() -> list[list[str]]:
+    """Return the names of the variables of this process, and of a program that it starts."""
+    program = [sys.executable, "-c", "import os; print(*os.environ)"]
+    names = subprocess.run(program, capture_output=True, text=True, check=True).stdout
+    return [list(os.environ), names.split()]
+
+
+@task
+def try_to_write(*places: str) -> tuple[int, int, list[str]]:
+    """Return the parent's process id, the user, and the places that cannot be written to."""
+    refused = []
+    for place in ("/", "/tmp", "/var/tmp", *places):
+        try:
+            Path(place, f"written.{os.getpid()}").touch()
+        except OSError:
+            refused.append(place)
+    return os.getppid(), os.getuid(), refused
+
+
+@task
+def leave_orphan() -> None:
+    """Start a program whose parent ends before it."""
+    subprocess.run(["sh", "-c", "sleep 2 & sleep 2 &"], check=True)
 
 
 @task(backoff=0.05, backoff_max=0.05)

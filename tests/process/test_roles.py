@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-from django.db import connection
+from django.db import ProgrammingError, connection
 from django.test import override_settings
 
 from django_tenantqueue import checks
-from django_tenantqueue.models import Duty
+from django_tenantqueue.models import Duty, Job
 from django_tenantqueue.operations import history
 from tests.databases import other_database, settings_of
 from tests.testapp.tasks import add
@@ -23,6 +23,7 @@ from .workers import Workers, wait_for_end, wait_until
 
 PAGE = Path(__file__).parents[2] / "docs/howto/deployment.md"
 ROLES = ("shop_site", "shop_worker")
+POLICIES = ("acme", "everything")
 MONTH = date(2099, 5, 1)
 
 
@@ -106,3 +107,43 @@ def test_worker_of_a_limited_role_runs_jobs_and_does_the_maintenance(
     wait_until(lambda: Duty.objects.count() >= 10, what="each duty was done")
     assert not Duty.objects.exclude(error="")
     assert ("tenantqueue.W017" in runner.output) == is_warned
+
+
+def test_policy_on_the_root_limits_a_role_for_reports_alone(workers: Workers, roles) -> None:
+    (sql,) = re.findall(r"^```sql\n(CREATE ROLE.*?)^```$", PAGE.read_text(), re.M | re.S)
+    jobs = [add.using(tenant=tenant).delay(1, 2) for tenant in ("acme", "acme", "globex")]
+    workers.run("--until-empty")
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SET ROLE acme_reports")
+            cursor.execute("SELECT id FROM tenantqueue_job ORDER BY id")
+            assert [pk for (pk,) in cursor.fetchall()] == [job.pk for job in jobs[:2]]
+            for leaf in ("tenantqueue_job_hot", "tenantqueue_job_history"):
+                with pytest.raises(ProgrammingError, match=f"permission denied for table {leaf}"):
+                    cursor.execute(f"SELECT id FROM {leaf}")
+            cursor.execute("RESET ROLE; GRANT SELECT ON tenantqueue_job_history TO acme_reports")
+            cursor.execute("SET ROLE acme_reports")
+            cursor.execute("SELECT count(*) FROM tenantqueue_job_history")
+            assert cursor.fetchone() == (3,)  # the policy is that of the root
+            cursor.execute("RESET ROLE")
+        with (
+            other_database("limited", settings_of(roles("shop_site"))),
+            override_settings(TENANTQUEUE={"DATABASE": "limited"}),
+        ):
+            assert Job.objects.using("limited").count() == 3
+            job = add.using(tenant="acme").delay(1, 2)
+            with connection.cursor() as cursor:
+                cursor.execute("DROP POLICY everything ON tenantqueue_job")
+            add.using(tenant="globex").delay(1, 2)
+            assert Job.objects.using("limited").count() == 0
+        workers.run("--until-empty", database_url=roles("shop_worker"))
+        assert job.refresh().result == 3
+        assert Job.objects.filter(state="success").count() == 5
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("RESET ROLE; ALTER TABLE tenantqueue_job DISABLE ROW LEVEL SECURITY")
+            for policy in POLICIES:
+                cursor.execute(f"DROP POLICY IF EXISTS {policy} ON tenantqueue_job")
+            cursor.execute("DROP OWNED BY acme_reports; DROP ROLE acme_reports")

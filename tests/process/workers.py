@@ -141,6 +141,7 @@ class Workers:
         module: str = SETTINGS,
         database_url: str | None = None,
         anew: bool = False,
+        variables: Mapping[str, str] | None = None,
     ) -> Runner:
         """Start a worker; `settings` override entries of TENANTQUEUE. `anew`: not by a fork."""
         env = {
@@ -149,6 +150,7 @@ class Workers:
             "DATABASE_URL": database_url or self.database_url,
             "TEST_TENANTQUEUE": json.dumps(dict(settings or {})),
             "PYTHONUNBUFFERED": "1",
+            **(variables or {}),
         }
         name = f"runner{len(self.runners)}"
         zygote = None if anew else self.zygote

@@ -618,6 +618,7 @@ CASES: dict[str, list[Case]] = {
                 "clock_ahead": 0.0,
                 "error": None,
             },
+            buffers=200,
             worker=True,
         )
     ],
@@ -903,9 +904,36 @@ CASES: dict[str, list[Case]] = {
                 "delay_seconds": 0.0,
                 "errors": array("NULL" for _ in filled.held),
                 "max_errors": 10,
+                "ending_class": "tests.Unknown",
+                "most_seconds": 60.0,
             },
             HOT_KEY,
             4000,
+            worker=True,
+        )
+    ],
+    "share_unknown_tasks": [
+        Case(
+            lambda _: {
+                "worker": OUR_WORKER,
+                "names": ["tests.gone", "tests.moved"],
+                "silent_seconds": 30.0,
+            },
+            scans=True,
+            buffers=400,
+            worker=True,
+        )
+    ],
+    "hurry_unknown": [
+        Case(
+            lambda _: {
+                "names": ["tests.noop"],
+                "error_class": "tests.Unknown",
+                "seconds": 15.0,
+                "most": 10_000,
+            },
+            ("tenantqueue_job_due", *HOT_KEY),
+            12_000,
             worker=True,
         )
     ],

@@ -162,7 +162,16 @@ def in_line(kind: str) -> dict[str, str]:
 CASES: dict[str, Many] = {
     "finish_jobs": Many(ENDS, CLAIMED),
     "reschedule_jobs": Many({**ENDS, "delays": array(5 for _ in IDS)}, CLAIMED),
-    "return_jobs": Many({**ENDS, "delay_seconds": 0.0, "errors": ENDS["extras"]}, CLAIMED),
+    "return_jobs": Many(
+        {
+            **ENDS,
+            "delay_seconds": 0.0,
+            "errors": ENDS["extras"],
+            "ending_class": "tests.Unknown",
+            "most_seconds": 60.0,
+        },
+        CLAIMED,
+    ),
     "record_runs": Many(ENDS, CLAIMED),
     "watch_jobs": Many(CLAIMS, CLAIMED, QUEUES),
     "take_over": Many(

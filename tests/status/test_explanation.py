@@ -319,7 +319,7 @@ def test_task_is_unknown_to_workers_that_claimed_it() -> None:
     )
 
     assert codes(job) == ["unknown_task"]
-    assert "do not know the task “tests.gone”" in answer(job).causes[0].sentence
+    assert "do not have the task “tests.gone”" in answer(job).causes[0].sentence
 
 
 # sessions

@@ -467,7 +467,7 @@ def test_tasks_that_no_worker_knows_are_a_problem() -> None:
     make_job(state=State.SCHEDULED, run_at=soon, errors=unknown[::-1])
 
     assert problems() == (
-        "workers claimed 3 jobs whose tasks they do not know: tests.gone, tests.new; start "
+        "workers claimed 3 jobs that they cannot run: tests.gone, tests.new; start "
         "workers with the code of the tasks"
     )
 

@@ -30,6 +30,7 @@ from ...status.clock import CLOCK_SECONDS, clock_text
 from ...status.queue_loads import unknown_queues
 from ...text import number_of
 from ...worker.config import ASYNC_SLOTS, WorkerConfig
+from ...worker.supervisor.health_port import HealthPort
 from ...worker.supervisor.reload import Reloader
 from ...worker.supervisor.supervisor import Supervisor
 from ..database import jobs_database, telling_database_errors
@@ -184,6 +185,12 @@ class Command(BaseCommand):
             help="write a status file every second for liveness and readiness probes",
         )
         add(
+            "--health-port",
+            type=whole_number(1, 65_535),
+            metavar="PORT",
+            help="answer HTTP probes at this port: GET /live and GET /ready",
+        )
+        add(
             "--log-jobs",
             action="store_true",
             help="log one line for each run that ends, to the logger django_tenantqueue",
@@ -268,6 +275,7 @@ class Command(BaseCommand):
             ]
             self._warn_of_connections(config, services)
             self._warn_of_clock(config)
+        health_port = self._health_port(options["health_port"])
         self._warn_of_log(config)
         self._sync_declared(config)
         verbose = options["verbosity"] > 0
@@ -278,6 +286,7 @@ class Command(BaseCommand):
         supervisor = Supervisor(
             config,
             services=services,
+            health_port=health_port,
             say=lambda text: self.stderr.write(text) if verbose else None,
         )
         code = supervisor.run()
@@ -299,6 +308,18 @@ class Command(BaseCommand):
                     "max_connections, or put a pooler before the server."
                 )
             )
+
+    def _health_port(self, port: int | None) -> HealthPort | None:
+        if port is None:
+            return None
+        try:
+            return HealthPort(port)
+        except OSError as error:
+            raise CommandError(
+                f"--health-port={port} cannot be opened: {error.strerror}. Does another worker of "
+                "this machine use it?",
+                returncode=2,
+            ) from None
 
     def _warn_of_clock(self, config: WorkerConfig) -> None:
         ahead = read_clock_ahead(config.database)

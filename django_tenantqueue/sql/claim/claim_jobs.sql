@@ -11,7 +11,7 @@ WITH
 ,
 -- include: count_slots
 , closed AS MATERIALIZED (
-    SELECT coalesce(array_agg(c.task::text), '{}') AS names
+    SELECT coalesce(array_agg(c.task::text), '{}') || %(left_tasks)s::text[] AS names
     FROM tenantqueue_closedtask c
 ), share AS MATERIALIZED (
     SELECT

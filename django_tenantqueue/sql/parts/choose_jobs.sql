@@ -29,6 +29,7 @@ candidate AS MATERIALIZED (
             AND (j.priority, j.id)
                 <= (share.priority, coalesce(until.id, 9223372036854775807))
             AND j.task <> ALL ((SELECT closed.names FROM closed)::text[])
+            AND j.id <> ALL (%(left_jobs)s::bigint[])
         ORDER BY j.lane, j.queue_id, j.priority, j.id
         LIMIT least(share.free, share.depth, %(room)s::integer)
         FOR NO KEY UPDATE SKIP LOCKED

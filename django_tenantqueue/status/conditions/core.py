@@ -85,14 +85,14 @@ CORE: Final = (
         Code.UNKNOWN_TASK,
         title=_("unknown task"),
         job=_(
-            "The workers that claimed it do not know the task “%(task)s”. It is claimed again "
-            "later."
+            "The workers that claimed it do not have the task “%(task)s”, or its arguments do "
+            "not fit the task. It is claimed again later."
         ),
         remedy=_("Start workers with the code of the task."),
         fleet=ngettext_lazy(
-            "workers claimed %(jobs)s job whose task they do not know: %(names)s; "
+            "workers claimed %(jobs)s job that they cannot run: %(names)s; "
             "start workers with the code of the task",
-            "workers claimed %(jobs)s jobs whose tasks they do not know: %(names)s; "
+            "workers claimed %(jobs)s jobs that they cannot run: %(names)s; "
             "start workers with the code of the tasks",
             "count",
         ),

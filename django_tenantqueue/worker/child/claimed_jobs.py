@@ -11,6 +11,7 @@ from ...conf import get_settings
 from ...exceptions import Cancelled, TenantQueueError
 from ...execution.current_job import RunningJob
 from ...execution.job_log import about
+from ...execution.outcome import Outcome
 from ...executors import Executor, hard_limit
 from ..shared_memory import SharedMemory, Why
 from .claim_ahead import MOST_AHEAD, ClaimAhead
@@ -38,6 +39,8 @@ class ClaimedJobs:
         """Delay in seconds -> claims (id, claim_seq) to return."""
         self.reasons: dict[tuple[int, int], str] = {}
         """Returned claim -> JSON text of the error that is the reason."""
+        self.unknown: list[tuple[RunningJob, Outcome]] = []
+        """Runs that ended because this process could not run their jobs, to return."""
         self._thread_slots = threads
         self._async_slots = async_slots
         self._jobs: dict[int, RunningJob] = {}
@@ -106,7 +109,8 @@ class ClaimedJobs:
     def claims(self) -> set[tuple[int, int]]:
         """Return the claims (id, claim_seq) of the claimed jobs and of those to return."""
         returned = {claim for claims in self.to_give_back.values() for claim in claims}
-        return returned | {(r.id, r._claimed.claim_seq) for r in self._jobs.values()}
+        runs = (*self._jobs.values(), *(running for running, _ in self.unknown))
+        return returned | {(r.id, r._claimed.claim_seq) for r in runs}
 
     def _executor_of(self, running: RunningJob) -> Executor:
         return self.loop if running._claimed.is_async else self.threads

@@ -10,12 +10,13 @@ import psycopg
 
 from ...conf import get_settings
 from ...execution.job_log import about_id
-from ...execution.outcome import ends_of_cancelled
+from ...execution.outcome import UNKNOWN_CLASS, ends_of_unreturned
 from ...models.worker import SILENT
 from ...queries import finish as finish_queries
 from ...queries.enqueue import wake_any_workers
 from .claimed_jobs import ClaimedJobs
 from .completions import RETRY_SECONDS, Completions
+from .unknown_tasks import UnknownTasks
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -31,8 +32,15 @@ RETRIABLE = (
 class GiveBack:
     """Returns the jobs that one worker process has claimed and will not run."""
 
-    def __init__(self, worker_id: int, claimed_jobs: ClaimedJobs, completions: Completions) -> None:
+    def __init__(
+        self,
+        worker_id: int,
+        claimed_jobs: ClaimedJobs,
+        completions: Completions,
+        unknown_tasks: UnknownTasks,
+    ) -> None:
         self._worker_id = worker_id
+        self._unknown_tasks = unknown_tasks
         self._claimed_jobs = claimed_jobs
         self._completions = completions
         self._next_at = 0.0
@@ -41,7 +49,12 @@ class GiveBack:
     @property
     def next_at(self) -> float | None:
         """When the next claims are returned (monotonic time); None without any."""
-        return self._next_at if self._claimed_jobs.to_give_back else None
+        return None if self.is_empty else self._next_at
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no claim is to be returned."""
+        return not (self._claimed_jobs.to_give_back or self._claimed_jobs.unknown)
 
     def doubt(self) -> None:
         """Search for unknown claims for some time: a statement has failed."""
@@ -63,6 +76,8 @@ class GiveBack:
 
     def run_once(self, connection: psycopg.Connection[Any]) -> None:
         """Return claims; those whose rows are locked are retried."""
+        if self._claimed_jobs.unknown:
+            self._take_unknown(connection)
         for delay, claims in list(self._claimed_jobs.to_give_back.items()):
             left: list[tuple[int, int]] = []
             try:
@@ -74,6 +89,22 @@ class GiveBack:
                 self._claimed_jobs.to_give_back[delay] = left
             else:
                 del self._claimed_jobs.to_give_back[delay]
+
+    def _take_unknown(self, connection: psycopg.Connection[Any]) -> None:
+        """Return jobs that this process cannot run: at once if another worker may have the task."""
+        runs = self._claimed_jobs.unknown
+        try:
+            self._unknown_tasks.meet(connection, runs)
+        except RETRIABLE:
+            self._next_at = time.monotonic() + 5 * RETRY_SECONDS
+            return
+        for running, outcome in runs:
+            if running.task in self._unknown_tasks.left:
+                self._claimed_jobs.to_return(running)
+            else:
+                delay = outcome.give_back or 0.0
+                self._claimed_jobs.to_return(running, delay, outcome.reason)
+        self._claimed_jobs.unknown = []
 
     def _returned_singly(
         self, connection: psycopg.Connection[Any], claim: tuple[int, int], delay: float
@@ -101,11 +132,13 @@ class GiveBack:
             delay_seconds=delay,
             errors=reasons,
             max_errors=settings.max_errors,
+            ending_class=UNKNOWN_CLASS if settings.unknown_task_timeout else "",
+            most_seconds=settings.unknown_task_timeout or 0.0,
         )
+        left = (claim for claim in claims if claim[0] not in returned)
+        for end in ends_of_unreturned(connection, self._worker_id, left, reasons):
+            self._completions.add(end)
         for claim in claims:
             reasons.pop(claim, None)
-        left = (claim for claim in claims if claim[0] not in returned)
-        for end in ends_of_cancelled(connection, self._worker_id, left):
-            self._completions.add(end)
         if returned and not delay and settings.notify and not settings.pooler:
             wake_any_workers(connection, most=len(returned), worker_id=self._worker_id)

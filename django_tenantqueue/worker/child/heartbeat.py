@@ -31,6 +31,8 @@ class Heartbeat:
         self.next_at = 0.0
         """When the next heartbeat is due (monotonic time)."""
         self.figures = Figures()
+        self.has_unknown = False
+        """Some worker lacks tasks, as of the last heartbeat."""
         self._worker_id = worker_id
         self._max_jobs = max_jobs
         self._max_rss = max_rss
@@ -85,6 +87,7 @@ class Heartbeat:
         if answer is None:
             raise Disowned(f"the row of worker {self._worker_id} is gone: it was taken for dead")
         self._take_clock(answer.clock_ahead)
+        self.has_unknown = answer.has_unknown
         return answer.drain
 
     def _take_clock(self, ahead: float) -> None:

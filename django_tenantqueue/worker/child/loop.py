@@ -31,6 +31,7 @@ from .heartbeat import Heartbeat
 from .next_claim import NextClaim
 from .round_trip import RoundTrip
 from .running_jobs import RunningJobs
+from .unknown_tasks import UnknownTasks
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -55,9 +56,14 @@ class ClaimLoop:
         self.claimer = Claimer(
             worker_id, config.filters, queue_range=worker_queries.queue_range(connection)
         )
+        self.unknown_tasks = UnknownTasks(worker_id)
+        self.claimer.left_tasks = self.unknown_tasks.left
+        self.claimer.left_jobs = self.unknown_tasks.left_jobs
         self.claimed_jobs = ClaimedJobs(config.threads, config.async_slots, shared_memory)
         self.completions = Completions(worker_id)
-        self.give_back = GiveBack(worker_id, self.claimed_jobs, self.completions)
+        self.give_back = GiveBack(
+            worker_id, self.claimed_jobs, self.completions, self.unknown_tasks
+        )
         self.running_jobs = RunningJobs(worker_id, self.claimed_jobs, self.completions)
         self.heartbeat = Heartbeat(worker_id, max_jobs=config.max_jobs, max_rss=config.max_rss)
         self.next_claim = NextClaim(self.claimer, self.claimed_jobs, until_empty=config.until_empty)
@@ -76,6 +82,7 @@ class ClaimLoop:
         self._wanted = 1
         """This many completions end the wait."""
         self._attend_notifications()
+        self.unknown_tasks.start(connection)
 
     # called by executors
 
@@ -181,7 +188,9 @@ class ClaimLoop:
             self._release_after_finish.note_follow_ups(outcome.follow_ups)
             # nothing is left to store, as with an atomic task, but there is room for a job
             self.next_claim.hurry(self.round_trip.at + self.round_trip.group_seconds)
-            if outcome.give_back is not None:
+            if outcome.is_unknown:
+                self.claimed_jobs.unknown.append((running, outcome))
+            elif outcome.give_back is not None:
                 self.claimed_jobs.to_return(running, outcome.give_back, outcome.reason)
             elif outcome.lost:
                 logger.warning(
@@ -223,10 +232,19 @@ class ClaimLoop:
             )
         else:
             self.claimed_jobs.shared_memory.beat(sent_at)
+            self.unknown_tasks.forget_jobs()
+            if self.heartbeat.has_unknown:
+                self._share_unknown_tasks()
             if wanted:
                 self.claimed_jobs.draining = True
                 self.claimed_jobs.shared_memory.dismiss()
         self._store_figures()
+
+    def _share_unknown_tasks(self) -> None:
+        try:
+            self.unknown_tasks.share(self.connection)
+        except RETRIABLE as error:
+            logger.info("sharing unknown tasks failed, retrying: %s", error)
 
     def _store_figures(self) -> None:
         """Add to the minute figures; a failed write is retried with the next heartbeat."""
@@ -319,7 +337,7 @@ class ClaimLoop:
         return not (
             len(self.claimed_jobs)
             or self._ended
-            or self.claimed_jobs.to_give_back
+            or not self.give_back.is_empty
             or not self.completions.is_empty
             or self._release_after_finish.is_postponed
         )
@@ -345,7 +363,7 @@ class ClaimLoop:
             if len(self.completions):
                 self.round_trip.exchange(self.connection, claim=False)
             self.give_back.run_once(self.connection)
-            if self.completions.is_empty and not self.claimed_jobs.to_give_back:
+            if self.completions.is_empty and self.give_back.is_empty:
                 break
             if time.monotonic() > end:
                 logger.error(

@@ -149,9 +149,10 @@ class NextClaim:
         began: float,
         now: float,
     ) -> float:
-        if verdict is Verdict.BLOCKED and was_notified and request.room_threads == 0:
-            # it may be a job for a thread of another worker; without the pause, two full workers
-            # would wake each other in turn
+        is_for_others = request.room_threads == 0 or request.left_tasks or request.left_jobs
+        if verdict is Verdict.BLOCKED and was_notified and is_for_others:
+            # a job for a thread of another worker, or one that this one cannot run; without the
+            # pause, two such workers would wake each other in turn
             self.sleep.wake_another(connection, now)
             return SEARCH_SECONDS
         if self._is_full_for(verdict):

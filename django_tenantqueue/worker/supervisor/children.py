@@ -78,6 +78,24 @@ class Children:
         """Whether none is left, and none will be started."""
         return not self._by_pid and (self.stopping or not self._due)
 
+    def why_not_ready(self) -> str | None:
+        """Say why not all claim jobs, if they do not.
+
+        A child whose loop has not turned for a minute is stopped, or busy in C code.
+        """
+        wanted = self._config.processes
+        serving = [child for child in self if not child.is_dismissed]
+        if len({child.number for child in serving}) < wanted:
+            run = "runs" if wanted == 1 else "run"
+            return f"{len(serving)} of {wanted} {'process' if wanted == 1 else 'processes'} {run}"
+        for child in serving:
+            if not child.shared_memory.has_beaten:
+                return f"process {child.pid} has written no heartbeat yet"
+            stuck = child.shared_memory.stuck_seconds
+            if stuck > 60.0:
+                return f"process {child.pid} has not answered for {stuck:.0f} s"
+        return None
+
     def send(self, number: signal.Signals, only: Child | None = None) -> None:
         """Send a signal to all, or to one."""
         for pid in [only.pid] if only is not None else list(self._by_pid):

@@ -22,18 +22,17 @@ class HeartbeatFile:
         self._path = Path(path) if path else None
         self._write_at = 0.0
 
-    def write(self, children: Collection[Child], *, wanted: int, reason: str | None) -> None:
-        """Write the file if it is due. `reason`: why the worker is not ready, if that is known."""
+    def write(self, children: Collection[Child], reason: str | None) -> None:
+        """Write the file if it is due. `reason`: why the worker is not ready, None if it is."""
         now = time.monotonic()
         if self._path is None or now < self._write_at:
             return
         self._write_at = now + 1.0
-        why = reason or _why_not_ready(children, wanted)
         content = {
             "pid": os.getpid(),
             "at": time.time(),
-            "ready": why is None,
-            "reason": why or "",
+            "ready": reason is None,
+            "reason": reason or "",
             "children": [child.pid for child in children],
         }
         aside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
@@ -48,19 +47,3 @@ class HeartbeatFile:
         if self._path is not None:
             with suppress(OSError):
                 self._path.unlink()
-
-
-def _why_not_ready(children: Collection[Child], wanted: int) -> str | None:
-    """Say why the worker is not ready, if it is not.
-
-    A child whose loop has not turned for a minute is stopped, or busy in C code.
-    """
-    serving = [child for child in children if not child.is_dismissed]
-    if len({child.number for child in serving}) < wanted:
-        run = "runs" if wanted == 1 else "run"
-        return f"{len(serving)} of {wanted} {'process' if wanted == 1 else 'processes'} {run}"
-    for child in serving:
-        stuck = child.shared_memory.stuck_seconds
-        if stuck > 60.0:
-            return f"process {child.pid} has not answered for {stuck:.0f} s"
-    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from math import inf
 from typing import Any
@@ -49,11 +49,14 @@ class Maintenance:
     RECORD_SECONDS = 10.0
     """How often a duty that finds nothing to do is recorded."""
 
-    def __init__(self, lease: Lease, name: str = "") -> None:
+    def __init__(
+        self, lease: Lease, name: str = "", *, progress: Callable[[], None] = lambda: None
+    ) -> None:
         self.alias = lease.alias
         self.leading = False
         self._lease = lease
         self._name = name
+        self._progress = progress
         self._led_on: psycopg.Connection[Any] | None = None
         self._limited: object = None
         """Connection of Django's whose waits for locks are bounded."""
@@ -99,6 +102,7 @@ class Maintenance:
         for duty in self._duties:
             if duty.due_at <= time.monotonic():
                 self._do(duty)
+                self._progress()  # with a slow database, a round takes minutes
         return max(0.0, min(duty.due_at for duty in self._duties) - time.monotonic())
 
     def _do(self, duty: Duty) -> None:

@@ -26,11 +26,13 @@ from ..connection import PROBE_SECONDS
 from ..waiting import pipe, wait_readable
 from .child import Child
 from .children import Children
+from .health_port import HealthPort
 from .heartbeat_file import HeartbeatFile
 from .lease import Lease
 from .lease_watch import LeaseWatch
 from .maintenance import Maintenance
 from .process_limits import ProcessLimits
+from .systemd import SystemdNotifier
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -44,12 +46,19 @@ class Supervisor:
         *,
         say: Callable[[str], None],
         services: Sequence[Service] = (),
+        health_port: HealthPort | None = None,
     ) -> None:
         self.config = config
         self._say = say
-        self._services = services
+        self._health_port = health_port
+        self._services = services if health_port is None else (health_port, *services)
         self._lease = Lease(config.database, config.name)
-        self._maintenance = Maintenance(self._lease, config.name) if config.maintenance else None
+        self._systemd = SystemdNotifier()
+        self._maintenance = (
+            Maintenance(self._lease, config.name, progress=self._keep_alive)
+            if config.maintenance
+            else None
+        )
         self._process_limits = ProcessLimits(config.kill_rss)
         self._heartbeat_file = HeartbeatFile(config.heartbeat_file)
         self._children = Children(config, self._lease, say=say, in_child=self._close_inherited)
@@ -85,10 +94,9 @@ class Supervisor:
             self._kill_late()
             if self._stops:
                 self._report_stop()
-            self._heartbeat_file.write(
-                list(self._children), wanted=self.config.processes, reason=self._why_not_ready()
-            )
+            self._tell_health()
             self._rest()
+        self._systemd.tell("it is stopping", is_stopping=True)
         self._rescue_last()
         self._lease_watch.close()
         self._heartbeat_file.remove()
@@ -113,6 +121,7 @@ class Supervisor:
                 self._children.seconds_to_next_start() if self._lease.is_held else 1.0,
                 self._lease.seconds_to_check,
                 self._process_limits.seconds_to_next(self._children),
+                self._systemd.seconds_to_next,
             )
         )
 
@@ -130,10 +139,24 @@ class Supervisor:
             self._maintain_at = now + self._maintenance.run_once()
         return min(PROBE_SECONDS, self._maintain_at - now)
 
+    def _tell_health(self) -> None:
+        reason = self._why_not_ready()
+        self._heartbeat_file.write(list(self._children), reason)
+        self._systemd.tell(reason, is_stopping=self._stops > 0)
+        if self._health_port is not None:
+            self._health_port.tell(reason)
+
+    def _keep_alive(self) -> None:
+        self._systemd.keep_alive()
+        if self._health_port is not None:
+            self._health_port.keep_alive()
+
     def _why_not_ready(self) -> str | None:
         if self._stops:
             return "it is stopping"
-        return None if self._lease.is_held else "it has no connection to the database"
+        if not self._lease.is_held:
+            return "it has no connection to the database"
+        return self._children.why_not_ready()
 
     def _close_inherited(self) -> None:
         os.close(self._wake_read)

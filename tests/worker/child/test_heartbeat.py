@@ -32,7 +32,7 @@ class Server:
 
     def __call__(self, *args: Any, clock_ahead: float, **said: Any) -> HeartbeatAnswer:
         self.written.append(clock_ahead)
-        return HeartbeatAnswer(False, self.ahead)
+        return HeartbeatAnswer(False, self.ahead, False)
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_row_tells_how_far_a_clock_is_ahead():
 
     answer = queries.heartbeat_worker("default", worker.pk, **AT_WORK, clock_ahead=-3.5)
 
-    assert answer == HeartbeatAnswer(False, 0.0)
+    assert answer == HeartbeatAnswer(False, 0.0, False)
     assert Worker.objects.get(pk=worker.pk).clock_ahead_seconds == -3.5
 
 

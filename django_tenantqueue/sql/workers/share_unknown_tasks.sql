@@ -1,0 +1,28 @@
+-- Write which tasks this worker lacks (`names`). Return the tasks that any worker lacks, each with
+-- whether another worker may have it: one that has not said that it lacks it.
+-- Locks: the worker's row. Indexes: primary key, tenantqueue_worker_unknown; the workers are read
+-- by a sequential scan on purpose, for they are few.
+WITH written AS (
+    UPDATE tenantqueue_worker
+    SET unknown_tasks = nullif(%(names)s::text[], '{}')
+    WHERE id = %(worker)s::bigint
+        AND unknown_tasks IS DISTINCT FROM nullif(%(names)s::text[], '{}')
+), lacking AS (
+    SELECT unnest(%(names)s::text[]) AS task
+    UNION
+    SELECT unnest(w.unknown_tasks)
+    FROM tenantqueue_worker w
+    WHERE w.unknown_tasks IS NOT NULL
+)
+SELECT
+    lacking.task,
+    EXISTS (
+        SELECT
+        FROM tenantqueue_worker w
+        WHERE w.id <> %(worker)s::bigint AND w.role = 'worker'
+            AND NOT (w.draining OR w.stopping)
+            AND w.heartbeat_at
+                > clock_timestamp() - make_interval(secs => %(silent_seconds)s::float8)
+            AND lacking.task <> ALL (coalesce(w.unknown_tasks, '{}'))
+    ) AS is_elsewhere
+FROM lacking

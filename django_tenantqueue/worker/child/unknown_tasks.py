@@ -1,0 +1,105 @@
+"""The tasks of jobs that this process does not have, for example during a rolling deployment."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import psycopg
+
+from ...batches import BATCH
+from ...calls.sources import known_names, lacks_task
+from ...execution.current_job import RunningJob
+from ...execution.job_log import about
+from ...execution.outcome import UNKNOWN_CLASS, UNKNOWN_DELAY, Outcome
+from ...models.worker import SILENT
+from ...queries.workers import hurry_unknown, share_unknown_tasks
+
+logger = logging.getLogger("django_tenantqueue")
+
+MOST_UNKNOWN = 200
+"""Most tasks and most jobs that a worker remembers. A claim compares each job that it reads."""
+
+
+MOST_HURRIED = BATCH * 10
+"""Most scheduled jobs that a worker looks through when it starts."""
+
+
+class UnknownTasks:
+    """Which tasks this process lacks, and which of them other workers may have.
+
+    Workers tell each other in their rows. A task that all of them lack is left to nobody: its jobs
+    are claimed, returned and claimed again, so they do not block the jobs behind them.
+    """
+
+    def __init__(self, worker_id: int) -> None:
+        self.left: list[str] = []
+        """Tasks whose jobs are left to other workers."""
+        self.left_jobs: list[int] = []
+        """Jobs left to other workers for a while, because their arguments did not fit."""
+        self._left_until: dict[int, float] = {}
+        self._worker_id = worker_id
+        self._names: dict[str, None] = {}
+        """In the order in which they were learned."""
+        self._logged: set[str] = set()
+
+    def start(self, connection: psycopg.Connection[Any]) -> None:
+        """Take over what other workers lack, and hurry jobs that have waited for this code."""
+        self.share(connection)
+        hurry_unknown(
+            connection,
+            sorted(known_names()),
+            error_class=UNKNOWN_CLASS,
+            seconds=UNKNOWN_DELAY,
+            most=MOST_HURRIED,
+        )
+
+    def meet(
+        self, connection: psycopg.Connection[Any], runs: Iterable[tuple[RunningJob, Outcome]]
+    ) -> None:
+        """Learn from jobs that this process could not run; log each of their tasks once."""
+        for running, outcome in runs:
+            claimed = running._claimed
+            if lacks_task(claimed.source_type, claimed.source_method):
+                self._names[running.task] = None
+            else:
+                self._left_until[running.id] = time.monotonic() + UNKNOWN_DELAY
+            if running.task not in self._logged:
+                self._logged.add(running.task)
+                logger.warning(
+                    "this worker cannot run job %s, so it returns this and other jobs of %r: %s",
+                    running.id,
+                    running.task,
+                    json.loads(outcome.reason or "{}").get("message"),
+                    extra=about(running),
+                )
+        self.forget_jobs()
+        self.share(connection)
+
+    def forget_jobs(self) -> None:
+        """Claim jobs again that were left to others for long enough."""
+        now = time.monotonic()
+        for job_id, until in list(self._left_until.items()):
+            if until <= now or len(self._left_until) > MOST_UNKNOWN:
+                del self._left_until[job_id]
+        self.left_jobs[:] = self._left_until
+
+    def share(self, connection: psycopg.Connection[Any]) -> None:
+        """Tell other workers what this one lacks, and learn what they lack."""
+        missing: list[str] = []
+        while True:
+            names = dict.fromkeys((*self._names, *missing))
+            self._names = dict.fromkeys(list(names)[-MOST_UNKNOWN:])
+            found = share_unknown_tasks(
+                connection,
+                self._worker_id,
+                list(self._names),
+                silent_seconds=SILENT.total_seconds(),
+            )
+            missing = [name for name in found if name not in names and lacks_task("task", name)]
+            if not missing:
+                break
+        self.left[:] = [name for name in self._names if found.get(name)]
