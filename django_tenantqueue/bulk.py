@@ -109,8 +109,7 @@ def clean_filters(filters: Mapping[str, str]) -> dict[str, str]:
         text = gettext("There is no filter %(name)r: known are %(known)s.")
         raise InvalidArgument(text % {"name": unknown[0], "known": ", ".join(LABELS)})
     given = {name: str(filters[name]) for name in LABELS if name in filters}
-    given = {name: text if name == "tenant" else text.strip() for name, text in given.items()}
-    if empty := [name for name, text in given.items() if not text and name != "tenant"]:
+    if empty := [name for name, text in given.items() if not text.strip() and name != "tenant"]:
         text = gettext("The filter %r is empty: give a value, or leave it out.")
         raise InvalidArgument(text % empty[0])
     return given

@@ -107,4 +107,4 @@ CENTURY = timedelta(days=36_525)
 """The longest time from now for `run_at` and `expires_at`."""
 EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)
-"""Bounds of `run_at` and `expires_at`: times between them can be shown in every time zone."""
+"""Bounds of times that users give: those between them can be shown in every time zone."""

@@ -94,6 +94,17 @@ def test_retry_takes_all_batches_and_leaves_one_entry() -> None:
     assert set(change.object_ids) == {*failed, *cancelled}
 
 
+def test_action_takes_blanks_around_a_name_as_they_are() -> None:
+    own, other = (make_jobs(paused_queue(name=name), 1) for name in (" mail ", "mail"))
+
+    do("cancel", tenant="acme", queue=" mail ")
+
+    assert set(states_of(own).values()) == {State.CANCELLED}
+    assert set(states_of(other).values()) == {State.READY}
+    with pytest.raises(InvalidArgument, match="empty"):
+        do("cancel", q=" ")
+
+
 def test_cancel_ends_waiting_jobs_and_asks_running_ones() -> None:
     queue = paused_queue()
     waiting = make_jobs(queue, 15)

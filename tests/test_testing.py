@@ -254,7 +254,9 @@ class InsideATestCase(TestCase):
         job = noop.delay()
         Job.objects.filter(pk=job.pk).update(source_method="tests.gone", task="tests.gone")
 
-        with pytest.raises(LookupError, match=r"\(tests.gone\) cannot run here: no task is named 'tests.gone'"):
+        with pytest.raises(
+            LookupError, match=r"\(tests.gone\) cannot run here: no task is named 'tests.gone'"
+        ):
             run_pending()
 
 

@@ -26,8 +26,8 @@ class TextFilter(admin.SimpleListFilter):
         return []
 
     def value(self) -> str | None:
-        """Return the value that was typed; None: none."""
-        return (super().value() or "").strip() or None
+        """Return the value as it was typed, since a name may have blanks; None: none."""
+        return super().value() or None
 
     def has_output(self) -> bool:
         return True

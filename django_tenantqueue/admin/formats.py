@@ -14,7 +14,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext
 
-from ..states import State
+from ..states import EARLIEST, LATEST, State
 from ..status.display_limits import TEXT
 from ..status.figures import NOTHING as NOTHING
 from ..status.figures import duration_text as duration_text
@@ -50,11 +50,14 @@ def breakable(name: str) -> SafeString:
 
 
 def parse_moment(text: object) -> datetime | None:
-    """Return the moment that stored text names; None when it names none."""
+    """Return the moment that stored text names; None when it names none that can be shown."""
     try:
-        return parse_datetime(str(text or ""))
+        moment = parse_datetime(str(text or ""))
     except ValueError:
         return None
+    if moment is None or timezone.is_naive(moment) or EARLIEST <= moment < LATEST:
+        return moment
+    return None
 
 
 def exact_text(value: datetime) -> str:

@@ -87,7 +87,10 @@ class AgainForm(PriorityForm):
     args = _Json(list, label=_("Positional arguments"), strip=False)
     kwargs = _Json(dict, label=_("Keyword arguments"), strip=False)
     queue = forms.CharField(
-        label=_("Queue"), max_length=100, help_text=_("A queue of the job's tenant.")
+        label=_("Queue"),
+        max_length=100,
+        strip=False,
+        help_text=_("A queue of the job's tenant."),
     )
     run_at = RunAtField(
         label=_("Run at"),

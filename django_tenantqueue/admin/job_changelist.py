@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from django.contrib.admin.exceptions import DisallowedModelAdminLookup
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import Case, Q, QuerySet, When
 from django.db.models.fields.json import KT
@@ -85,6 +86,8 @@ class JobChangeList(ChangeList):
         for name in PAGE_PARAMETERS:  # another filter or search begins at the newest job
             self.params.pop(name, None)
             self.filter_params.pop(name, None)
+        if unknown := sorted(self.get_filters_params().keys() - set(PARAMETERS)):
+            raise DisallowedModelAdminLookup(f"Filtering by {unknown[0]} not allowed")
         self.tenants_seen = visible_tenants(request)
         try:
             values = given_filters({name: self._given(name) for name in PARAMETERS})
@@ -153,7 +156,7 @@ class JobChangeList(ChangeList):
             yield page.ids
 
     def _given(self, name: str) -> str | None:
-        return (self.params.get(name) or "").strip() or None
+        return self.params.get(name) or None
 
     @property
     def is_first_page(self) -> bool:

@@ -167,6 +167,7 @@ class WaitingJobForm(ComparingForm, PriorityForm):
     queue = forms.CharField(
         label=_("Queue"),
         max_length=100,
+        strip=False,
         help_text=_("Choose another queue of its tenant to move the job."),
     )
 

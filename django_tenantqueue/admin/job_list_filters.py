@@ -122,7 +122,7 @@ def given_filters(address: Mapping[str, Any]) -> dict[str, str]:
 
     Raises InvalidArgument for a choice of tenants that there is not, or that excludes the name.
     """
-    given = {name: text for name in address if (text := str(address[name] or "").strip())}
+    given = {name: text for name in address if (text := str(address[name] or ""))}
     choice = given.pop(str(JobTenantChoiceFilter.parameter_name), "")
     if choice not in ("", NONE):
         raise InvalidArgument(gettext("Choose one tenant or no tenant."))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Self
 
 from django.core.exceptions import ValidationError
@@ -152,10 +153,15 @@ class UserLimit(Session):
         verbose_name_plural = _("user limits")
 
     def clean(self) -> None:
-        """Set the key of a new limit; raise ValidationError when the user has one."""
-        if not self._state.adding:
+        """Set the key of a new limit."""
+        if self._state.adding:
+            self.kind = Session.Kind.LIMIT_USER
+            self.gate_key = gate_key(self.tenant, self.key)
+
+    def validate_unique(self, exclude: Collection[str] | None = None) -> None:
+        """Raise ValidationError when the user has a limit, unless the tenant is wrong."""
+        super().validate_unique(exclude)
+        if not self._state.adding or "tenant" in (exclude or ()):
             return
-        self.kind = Session.Kind.LIMIT_USER
-        self.gate_key = gate_key(self.tenant, self.key)
         if UserLimit.objects.using(get_settings().database).filter(gate_key=self.gate_key).exists():
             raise ValidationError(_("This user has a limit already: change that one."))

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
+
+from ..calls.options import check_moment
+from ..exceptions import InvalidOption
 
 
 def num_slots(help_text: Any, **options: Any) -> models.IntegerField[Any, int | None]:
@@ -87,3 +92,12 @@ def key_of(model: type[models.Model], label: Any) -> models.OneToOneField[Any, A
         related_name="+",
         verbose_name=label,
     )
+
+
+def check_column_moment(row: models.Model, name: str) -> None:
+    """Check that every time zone can show the time in a column. Raises ValidationError."""
+    if isinstance(value := getattr(row, name), datetime):
+        try:
+            check_moment(name, value)
+        except InvalidOption as error:
+            raise ValidationError({name: str(error)}) from None

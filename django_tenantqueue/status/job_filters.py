@@ -113,7 +113,7 @@ def read_filters(
     The answer names the first thing in the filters that cannot be. Empty values are left out, but
     for the tenant "": jobs without a tenant.
     """
-    values = {name: value if name == "tenant" else value.strip() for name, value in given.items()}
+    values = {name: value.strip() if name == SEARCH else value for name, value in given.items()}
     values = {name: value for name, value in values.items() if value or name == "tenant"}
     for filter_name, value in values.items():
         if filter_name not in LABELS:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.db import connection
-from django.test import Client
+from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 
 from django_tenantqueue.admin import changes as page
@@ -178,6 +178,17 @@ def test_history_needs_the_permission_for_its_object(operator: Callable[..., Cli
 
     assert operator("view_change").get(url).status_code == 403
     assert operator("view_tenantqueue").get(url).status_code == 200
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+def test_list_is_shown_whatever_time_a_change_names(admin_client: Client, zone: str) -> None:
+    moments = ["0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59+00:00"]
+    make_change(after={"starts_at": moments[0], "ends_at": moments[1]})
+
+    with override_settings(TIME_ZONE=zone):
+        text = text_of(admin_client.get(LIST))
+
+    assert all(moment in text for moment in moments)
 
 
 def test_hostile_strings_are_escaped(admin_client: Client) -> None:

@@ -281,6 +281,14 @@ def test_job_that_cannot_run_leads_back_with_a_reason(admin_client: Client) -> N
         assert told in text_of(response).replace("&#x27;", "'")
 
 
+def test_queue_with_blanks_in_its_name_is_kept(admin_client: Client) -> None:
+    queue = make_queue("acme", " mail ")
+
+    new = again(admin_client, make_job(queue, task=noop.name), queue=" mail ")
+
+    assert new.queue_id == queue.pk
+
+
 def test_full_and_retired_queues_are_reported(admin_client: Client) -> None:
     queue = make_queue("acme", max_waiting=1)
     job = make_job(queue)

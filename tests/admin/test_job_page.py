@@ -277,6 +277,18 @@ def test_queue_of_a_waiting_job_is_changed(admin_client: Client) -> None:
     assert made_changes() == [("move", {"queue": "acme / default"}, after)]
 
 
+@pytest.mark.parametrize("name", [" mail ", " "])
+def test_job_of_a_queue_with_blanks_in_its_name_is_tuned(admin_client: Client, name: str) -> None:
+    queue = make_queue("acme", name)
+    job = make_job(queue)
+    make_queue("acme", "mail")
+
+    assert edit(admin_client, job, priority="120").status_code == 302
+
+    job.refresh_from_db()
+    assert (job.priority, job.queue_id) == (120, queue.pk)
+
+
 def test_priority_and_time_of_a_waiting_job_are_changed(admin_client: Client) -> None:
     job = make_job(state=State.READY)
     later = (timezone.now() + timedelta(days=2)).replace(microsecond=0)

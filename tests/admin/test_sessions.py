@@ -200,8 +200,12 @@ def test_cap_is_changed_in_the_list(admin_client: Client) -> None:
     assert [job.refresh().state for job in jobs].count("ready") == 4
 
 
-def test_cap_that_exists_is_refused_with_a_message(admin_client: Client) -> None:
-    values = {"tenant": "acme", "key": "7", "num_slots": "3", "_save": "Save"}
+@pytest.mark.parametrize("tenant", ["acme", ""])
+@pytest.mark.parametrize("key", ["7", ""])
+def test_cap_that_exists_is_refused_with_a_message(
+    admin_client: Client, tenant: str, key: str
+) -> None:
+    values = {"tenant": tenant, "key": key, "num_slots": "3", "_save": "Save"}
     assert admin_client.post(url_of("userlimit", "add"), values).status_code == 302
 
     again = admin_client.post(url_of("userlimit", "add"), values)

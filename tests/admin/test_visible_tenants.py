@@ -26,6 +26,7 @@ from django_tenantqueue.contrib.routing.control import make_routing
 from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.contrib.schedules.control import make_schedule
 from django_tenantqueue.contrib.schedules.models import Schedule
+from django_tenantqueue.control import limit_user
 from django_tenantqueue.exceptions import InvalidArgument, InvalidOption
 from django_tenantqueue.models import (
     Change,
@@ -629,6 +630,22 @@ def test_schedule_of_another_tenant_is_neither_added_nor_run(
     assert (ours.schedule.enabled, theirs.schedule.enabled) == (False, True)
     assert ours.schedule.last_job_id
     assert theirs.schedule.last_job_id is None
+
+
+@pytest.mark.parametrize("tenant", ["", THEIRS])
+def test_form_does_not_tell_that_a_row_without_a_tenant_exists(
+    operator: Operator, tenant: str
+) -> None:
+    client = operator(*EVERYTHING)
+    limit_user("", "new", 3)
+    make_token("new", tenant="")
+    token = {"scopes": "read", "min_priority": "0", "max_priority": "400"}
+
+    limit = client.post(url_of("userlimit", "add"), {"tenant": tenant, "key": "new"})
+    other = client.post(url_of("apitoken", "add"), {**token, "tenant": tenant, "name": "new"})
+
+    assert "has a limit already" not in text_of(limit)
+    assert "already exists" not in text_of(other)
 
 
 @pytest.mark.parametrize("model", ["tenantqueue", "userlimit"])

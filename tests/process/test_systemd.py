@@ -239,7 +239,7 @@ def test_unit_of_the_page_has_known_keys_and_stops_later_than_the_worker() -> No
 
 def test_unit_of_the_page_is_accepted_by_systemd(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
-        pytest.skip("systemd-analyze is not installed")
+        pytest.skip("systemd-analyze is missing: apt-get install systemd")
     text = unit().replace("/srv/app/.venv/bin/python", sys.executable)
     text = text.replace("/srv/app", str(tmp_path)).replace("User=app", "User=nobody")
     path = tmp_path / "worker.service"

@@ -40,8 +40,12 @@ class ApiTokenForm(SingleTuneForm):
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
-        if self.instance.pk is not None and not self.errors:
+        if self.errors:
+            return cleaned
+        if self.instance.pk is not None:
             self.wanted_row().clean()
+        elif operations.namesakes(self.cleaned_data["tenant"], self.cleaned_data["name"]).exists():
+            raise self.instance.unique_error_message(ApiToken, ("tenant", "name"))
         return cleaned
 
 

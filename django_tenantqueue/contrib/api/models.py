@@ -136,7 +136,8 @@ class ApiToken(models.Model):
         )
 
     def clean(self) -> None:
-        """Check the scopes and priorities. Raises ValidationError."""
+        """Check that the columns fit together. Raises ValidationError."""
+        shared_columns.check_column_moment(self, "expires_at")
         errors: dict[str, Any] = {}
         unknown = self.scope_names - set(ApiToken.Scope.values)
         if unknown or not self.scope_names:

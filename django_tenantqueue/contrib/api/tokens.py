@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from ...batches import REMEMBERED, REMEMBERED_SECONDS, STAMP_SECONDS
@@ -79,6 +80,12 @@ def ordered_scopes(scopes: Iterable[str]) -> str:
     given = dict.fromkeys(str(scope) for scope in scopes)
     known = [scope for scope in ApiToken.Scope.values if scope in given]
     return " ".join([*known, *(scope for scope in given if scope not in known)])
+
+
+def namesakes(tenant: str | None, name: str) -> QuerySet[ApiToken]:
+    """Return the tokens of a tenant that have a name and are not revoked."""
+    rows = ApiToken.objects.using(alias_of(None))
+    return rows.filter(tenant=tenant, name=name, revoked_at=None)
 
 
 def add_token(row: ApiToken, *, using: str | None = None) -> str:

@@ -324,6 +324,8 @@ class Schedule(models.Model):
         for name in ("name", "tenant", "task", "queue"):
             if "\x00" in str(getattr(self, name)):
                 raise ValidationError({name: ProhibitNullCharactersValidator.message})
+        for name in ("starts_at", "ends_at"):
+            shared_columns.check_column_moment(self, name)
         try:
             check_nameable(self.task)
         except NotAllowed as error:

@@ -58,6 +58,28 @@ def test_token_is_shown_once_when_it_is_added(admin_client: Client) -> None:
         assert token.digest not in content
 
 
+@pytest.mark.parametrize("whose", [{}, {"tenant_choice": "every", "tenant": ""}])
+def test_second_token_of_a_name_is_refused(admin_client: Client, whose: dict[str, str]) -> None:
+    values = {**ADDED, **whose}
+    admin_client.post(url_of("apitoken", "add"), values)
+
+    answer = admin_client.post(url_of("apitoken", "add"), values)
+
+    assert answer.status_code == 200
+    assert "API token with this Tenant and Name already exists." in answer.content.decode()
+    assert ApiToken.objects.count() == 1
+
+
+@pytest.mark.parametrize("day", ["9999-12-31", "0001-01-01"])
+def test_expiry_that_cannot_be_shown_everywhere_is_refused(admin_client: Client, day: str) -> None:
+    values = {**ADDED, "expires_at_0": day, "expires_at_1": "23:59:59"}
+
+    answer = admin_client.post(url_of("apitoken", "add"), values)
+
+    assert "its year must be from 1900 to 8999" in answer.content.decode()
+    assert not ApiToken.objects.exists()
+
+
 def test_token_without_scope_is_refused(admin_client: Client) -> None:
     admin_client.post(url_of("apitoken", "add"), {**ADDED, "scopes": []})
     admin_client.post(url_of("apitoken", "add"), {**ADDED, "tenant_choice": "every"})

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.test import Client
+from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -128,6 +128,19 @@ def test_schedule_is_refused_when_a_value_is_wrong(
     text = text_of(add(admin_client, **values)).replace("&#x27;", "'")
 
     assert any(part in text for part in said.split("|")), text
+    assert not Schedule.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["starts_at", "ends_at"])
+@pytest.mark.parametrize("moment", ["9999-12-31T23:59:59", "0001-01-01T00:00:00"])
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+def test_time_that_cannot_be_shown_everywhere_is_refused(
+    admin_client: Client, name: str, moment: str, zone: str
+) -> None:
+    with override_settings(TIME_ZONE=zone):
+        answer = add(admin_client, **{name: moment})
+
+    assert "its year must be from 1900 to 8999" in text_of(answer)
     assert not Schedule.objects.exists()
 
 
