@@ -169,9 +169,9 @@ class Condition:
     filter: str = ""
     """The query string that filters this list for the affected rows."""
     find: Callable[[Look], Iterable[Mapping[str, Any]]] | None = None
-    """Takes a Look: `using` is the alias of the database, `tenants` the tenants to report, None for
-    all. Yields the values of `fleet`, a dictionary for each problem. It reads a limited number of
-    rows. For an alert rule, each of `names` is one object."""
+    """Takes a Look: `using` is the alias of the database, and `tenants` are the tenants to report
+    (None: all). Yields the values of `fleet`, a dictionary for each problem. It reads a limited
+    number of rows. For an alert rule, each of `names` is one object."""
     of_tenants: bool = False
     """Whether it is shown to users who see only some tenants. `find` then respects
     `Look.tenants`."""

@@ -338,8 +338,8 @@ CAUSES = {
     "overtook it; or its monitor has too many details in flight",
     ("scheduled", "cancelled"): "it is cancelled",
     ("held", "ready"): "it passes its last gate",
-    ("held", "scheduled"): "an operator moves the `run_at` of a job at its user limit into the "
-    "future; or a monitor releases a detail that is not due",
+    ("held", "scheduled"): "an operator moves its `run_at` into the future, and no monitor or "
+    "session holds it; or a monitor releases a detail that is not due",
     ("held", "cancelled"): "it is cancelled",
     ("ready", "queued"): "a worker claims it",
     ("ready", "scheduled"): "an operator moves its `run_at` into the future",

@@ -206,7 +206,7 @@ def cancel_job(request: HttpRequest, job_id: JobId) -> HttpResponse:
     router.post, "/jobs/{job_id}/retry", Needs(SUBMIT), {200: schemas.JobDetails}, problems=(409,)
 )
 def retry_job(request: HttpRequest, job_id: JobId) -> HttpResponse:
-    """Retry a job that failed or was cancelled, with all its attempts."""
+    """Retry a job that failed or was cancelled. Its attempts restart at zero."""
     caller = caller_of(request)
     find_job(job_id, caller, light=True)
     with caller.acting():

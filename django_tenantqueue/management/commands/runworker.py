@@ -204,7 +204,7 @@ class Command(BaseCommand):
         )
         add(
             "--database",
-            help="alias of the jobs' database: only the one of TENANTQUEUE['DATABASE']",
+            help="alias of the jobs' database (must be TENANTQUEUE['DATABASE'])",
         )
         add("--name", help="name of this worker (default: host-pid)")
         add(

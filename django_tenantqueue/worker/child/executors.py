@@ -133,7 +133,7 @@ class ThreadExecutor(Executor):
             signal.pthread_sigmask(signal.SIG_SETMASK, signals)
             if failures.are_many(outcome):
                 logger.warning(
-                    "thread %s is replaced: %s jobs in a row failed within a second each",
+                    "thread %s is replaced: %s jobs in a row failed within a second",
                     number,
                     MOST_FAILURES,
                 )
