@@ -35,6 +35,8 @@ ELSEWHERE = {
     "howto/tests",
 }
 """Pages that tests of their own run: test_guides.py, test_howto_tests.py."""
+SQL = "(?:postgre)?sql"
+"""The languages of SQL: only the lexer of the second knows $$."""
 PAGES = {
     page.relative_to(DOCS).with_suffix("").as_posix(): page.read_text()
     for page in sorted(DOCS.rglob("*.md"))
@@ -138,11 +140,11 @@ def test_python_of_a_page_runs(page: str, shop: ModuleType, settings: Any) -> No
     assert [each for each in failed if each[0] not in snippet_projects.FAILING] == []
 
 
-@pytest.mark.parametrize("page", with_blocks("sql"))
+@pytest.mark.parametrize("page", with_blocks(SQL))
 @pytest.mark.django_db
 def test_sql_of_a_page_runs(page: str) -> None:
     with connection.cursor() as cursor:
-        for code in (snippet_projects.BEFORE_SQL.get(page, ""), *blocks(page, "sql")):
+        for code in (snippet_projects.BEFORE_SQL.get(page, ""), *blocks(page, SQL)):
             if code:
                 cursor.execute(code)
 
