@@ -61,16 +61,19 @@ class Duty:
     """
 
     name: str
-    """Its name in the admin's list of maintenance tasks."""
+    """The name of the task in the admin's list of maintenance tasks."""
     step: Callable[[str], object]
-    """Does one step on the database with this alias. Returns a true value if it found work."""
+    """A function that does one step. It takes the alias of the database, and returns a true value
+    if it found work."""
     interval: float | timedelta
-    """Seconds from one step to the next, or a timedelta."""
+    """The time from one step to the next: seconds or a timedelta."""
     full_step: int | None = None
-    """The result of a step after which work is left. The next step then follows at once. None: a
-    pause follows every step."""
+    """The number of rows in a full step. If `step` returns this number or more, the next step
+    follows at once. None: the next step always follows after `interval`."""
     pause_after: Callable[[object], float] | None = None
-    """Returns the seconds to wait after a step with this result, at most `interval`."""
+    """A function that takes the return value of `step`, and returns the seconds until the next
+    step, at most `interval`. If it is set, `full_step` has no effect. None: `interval` and
+    `full_step` decide."""
     interval_seconds: float = field(default=0.0, init=False)
     """The interval in seconds."""
     due_at: float = field(default=0.0, init=False)
@@ -151,32 +154,36 @@ class Condition:
     """A possible problem. Its texts are lazy translations, with placeholders in `%(…)s`."""
 
     code: str
-    """Its unique name in JSON, metrics and alert rules."""
+    """The unique name of the condition in JSON, metrics and alert rules."""
     severity: Severity
-    """`Severity.PEOPLE`: an operator has to act. `Severity.TIME`: it ends when time passes or other
-    jobs end."""
+    """`Severity.PEOPLE`: the condition lasts until an operator acts. `Severity.TIME`: the condition
+    ends when time passes or other jobs end."""
     title: Any = ""
-    """Its name in lists, filters and alert rules."""
+    """The name of the condition in lists, filters and alert rules."""
     job: Any = ""
-    """The sentence about one job that it blocks."""
+    """The sentence about a job that the condition keeps from running. Only conditions of the core
+    have it."""
     remedy: Any = ""
-    """How to end it."""
+    """The sentence that says how to end the condition."""
     fleet: Any = ""
-    """The sentence of the report, with the values that `find` yields. `names` is a list of texts:
-    the report shows the first five and the number of the others."""
+    """The sentence about the condition in `tenantqueue status`, with placeholders for the values
+    that `find` yields. `names` is a list of texts: the sentence shows the first five names and the
+    number of the others."""
     where: str = ""
-    """The list in the admin where operators end it: a key of Feature.lists() or of the core's."""
+    """The list in the admin where operators end the condition: a key of Feature.lists(), or of the
+    lists of the core."""
     filter: str = ""
-    """The query string that filters this list for the affected rows."""
+    """The query string that filters the list `where` for the affected rows."""
     find: Callable[[Look], Iterable[Mapping[str, Any]]] | None = None
-    """Takes a Look: `using` is the alias of the database, and `tenants` are the tenants to report
-    (None: all). Yields the values of `fleet`, a dictionary for each problem. It reads a limited
-    number of rows. For an alert rule, each of `names` is one object."""
+    """A function that takes a Look: `using` is the alias of the database, and `tenants` are the
+    tenants to report (None: all). The function yields a dictionary for each problem, with the
+    values for `fleet`. It must read a limited number of rows. An alert rule opens one alert for
+    each text in `names`. None: `tenantqueue status` does not check the condition."""
     of_tenants: bool = False
-    """Whether it is shown to users who see only some tenants. `find` then respects
+    """True: users who see only some tenants see the condition, too, and `find` must respect
     `Look.tenants`."""
     watch: Watch | None = None
-    """How alert rules check it. None: with `find`."""
+    """How alert rules check the condition. None: by `find`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +237,7 @@ class Feature:
     # enqueue
 
     def task_options(self) -> Mapping[str, Callable[[Task[..., Any], Any], Any]]:
-        """Return options of @task, each with the function that reads it.
+        """Return the app's options of @task, each with the function that reads its value.
 
         The function takes the task and the value. The task has its name, function and job options.
         The function returns the value of `task.extra[option]`, or raises InvalidOption. Called for
@@ -240,7 +247,7 @@ class Feature:
         return {}
 
     def adopt(self, target: object, options: Mapping[str, Any]) -> RegisteredTask | None:
-        """Return a task that wraps the task of another system; None: `target` is no such task.
+        """Return a task that wraps `target`. None: `target` is no task of another system.
 
         `options`: the options of @task. Called by @task and delayed() for objects that are neither
         plain functions nor tasks of this package. Example: contrib.celery.
@@ -248,7 +255,7 @@ class Feature:
         return None
 
     def choose_queue(self, using: str, tenant: str, task: str) -> str | None:
-        """Return the queue of a new job whose call sets no queue; None: the next feature decides.
+        """Return the queue of a new job whose call sets no queue. None: the next feature decides.
 
         `task`: the name of the job's task. Called for each such job, so cache what you read for a
         second.
@@ -274,7 +281,7 @@ class Feature:
     # workers
 
     def worker_started(self, using: str) -> None:
-        """Update rows to match the declarations in code.
+        """Update the app's rows to match the declarations in code.
 
         Called by `runworker` before its children are started. Example: contrib.schedules.
         """
@@ -290,7 +297,7 @@ class Feature:
         return ()
 
     def duties(self) -> Iterable[Duty]:
-        """Yield maintenance tasks for the leading worker.
+        """Yield the app's maintenance tasks, which the leading supervisor runs.
 
         Called once in each supervisor. In each round they follow the maintenance tasks of the core.
         Example: contrib.alerts.
@@ -309,7 +316,7 @@ class Feature:
     def history_kept_from(
         self, using: str, now: datetime, before: datetime | None
     ) -> datetime | None:
-        """Return the time before which no finished job is kept; None: all are kept.
+        """Return the time before which no finished job is kept. None: all finished jobs are kept.
 
         `before`: the time by the setting HISTORY_KEEP_MONTHS, or the result of the previous
         feature. Months that end by the returned time are dropped. Called every ten minutes.
@@ -320,7 +327,7 @@ class Feature:
     # operators
 
     def commands(self) -> Mapping[str, type[BaseCommand]]:
-        """Return subcommands of `manage.py tenantqueue` by their names.
+        """Return the app's subcommands of `manage.py tenantqueue`, with their names as keys.
 
         A name is a verb, or a noun and a verb. The list of subcommands shows `help` of the class.
         Subclasses of `management.subcommand.Subcommand` record the user of the shell in the audit
@@ -329,21 +336,21 @@ class Feature:
         return {}
 
     def conditions(self) -> Iterable[Condition]:
-        """Return conditions to check after those of the core.
+        """Return the app's conditions, which are checked after those of the core.
 
         `tenantqueue status`, the dashboard and the metrics check them. Example: contrib.routing.
         """
         return ()
 
     def home_problems(self, request: HttpRequest) -> Iterable[Mapping[str, str]]:
-        """Yield `text` and `url` of problems to show first on the dashboard.
+        """Yield problems to show first on the dashboard, each a dict with `text` and `url`.
 
         Example: contrib.alerts.
         """
         return ()
 
     def admin_panels(self, request: HttpRequest) -> Iterable[tuple[Any, Any]]:
-        """Yield title and content of further panels of the dashboard.
+        """Yield the title and the content of each panel that the app adds to the dashboard.
 
         Content that is not marked as safe is escaped. Called each time the page is shown or
         refreshed, for users who may view tenant queues. Check other permissions of the user.
@@ -352,7 +359,7 @@ class Feature:
         return ()
 
     def job_facts(self, request: HttpRequest, job: Job) -> Iterable[tuple[Any, Any]]:
-        """Yield name and value of further lines of the admin's page of a job.
+        """Yield the name and the value of each line that the app adds to the admin's page of a job.
 
         Values that are None or "" are left out. Example: the how-to page about apps of your own.
         """
@@ -375,7 +382,7 @@ class Feature:
         return {}
 
     def audited(self) -> Mapping[str, type[Model]]:
-        """Return the models whose changes are recorded, by `Change.object_kind`.
+        """Return the models whose changes are recorded, each with its `Change.object_kind` as key.
 
         Example: contrib.retention.
         """
@@ -421,9 +428,9 @@ class Feature:
         """
 
     def run_due(self, using: str) -> bool:
-        """Do the due work that workers do; return whether there was any.
+        """Do the work of the app that is due, and return whether there was any. For tests only.
 
-        Called by testing.run_pending(). Example: contrib.schedules.
+        Called by testing.run_pending(), because no worker runs. Example: contrib.schedules.
         """
         return False
 

@@ -141,24 +141,27 @@ class Settings:
 
     New projects can try names."""
     declared_queues: tuple[str, ...] = setting((), is_queue=True)
-    """Further known queues, for `STRICT_QUEUES`, routings and API tokens. May contain `*`.
+    """Names of further known queues, for `STRICT_QUEUES`, routings and API tokens. A name may
+    contain `*`.
 
     Most queues are declared by a task."""
     default_tenant_slots: int | None = setting(5, between=(0, 1_000_000))
-    """Slots of a tenant's queue when it is created. None: no limit.
+    """Number of slots of a new queue of a tenant. None: no limit. Existing queues keep their slots.
 
     One tenant's backlog must not occupy all workers."""
     default_slots_without_tenant: int | None = setting(None, between=(0, 1_000_000))
-    """Slots of a queue without a tenant when it is created. None: no limit.
+    """Number of slots of a new queue without a tenant. None: no limit. Existing queues keep their
+    slots.
 
     Without tenants, the number of workers is the limit."""
     default_user_slots: int = setting(2, between=(0, 1_000_000))
-    """Maximum number of jobs of one `limit_user` that run at once. A user limit overrides it.
+    """Maximum number of jobs of one `limit_user` that run at once. A row of user limits overrides
+    this number.
 
     A user can start a job during a long one, and leaves slots to others."""
     admin_queue: str = setting("admin", is_queue=True)
     """Queue for the jobs of bulk actions, without a tenant. For a user who sees only some tenants,
-    it is a queue of one of these. The first use creates it with one slot.
+    the queue belongs to one of these tenants. The first use creates the queue with one slot.
 
     Bulk actions do not wait behind the project's jobs."""
     priority_scope: str = "global"
@@ -167,9 +170,10 @@ class Settings:
 
     An urgent job of one tenant starts before the batch jobs of all tenants."""
     executors: Mapping[str, ExecutorEntry] = field(default_factory=dict)
-    """External executors by name. Each is a dict. `BACKEND`: dotted path of an executor class.
-    `NEW_QUEUES`: names of queues, with `*`, that use the executor from their creation on; default:
-    the queue with the executor's name. `OPTIONS`: options of the backend.
+    """External executors: a dict from the name of an executor to a dict with these keys. `BACKEND`:
+    dotted path of an executor class. `NEW_QUEUES`: names of queues, with `*`, that use the executor
+    from their creation on; default: the queue with the executor's name. `OPTIONS`: options of the
+    backend.
 
     Workers run all jobs."""
 
@@ -204,7 +208,8 @@ class Settings:
 
     No number fits all tasks. `DEFAULT_HARD_TIMEOUT` ends runs that hang."""
     default_hard_timeout: float | None = setting(21_600.0, above=0, most=TEN_YEARS)
-    """Hard time limit of a run without limits of its own: its process is killed. None: no limit.
+    """Hard time limit of a run without time limits of its own. The process of a longer run is
+    killed. None: no limit.
 
     A run that hangs does not keep its slot overnight."""
     hard_timeout_grace: float | None = setting(30.0, above=0, most=TEN_YEARS)
@@ -215,19 +220,20 @@ class Settings:
     cancel_grace: float = setting(10.0, least=0, most=TEN_YEARS)
     """Time that a running job has to notice its cancellation before it is interrupted.
 
-    A job that reports progress notices it sooner."""
+    A job that reports progress notices the cancellation sooner."""
     unknown_task_timeout: float | None = setting(86_400.0, above=0, most=TEN_YEARS)
-    """Time until a job ends with the error UnknownTask: no worker has its task, or the arguments do
-    not fit it. It starts at the first attempt to run the job. None: never.
+    """Time until a job ends with the error UnknownTask, because no worker has the job's task or the
+    arguments do not fit the task. The time starts at the first attempt to run the job. None: the
+    job never ends with this error.
 
     The workers with the new code can start on the next day."""
 
     # Calls and runs
 
     callables: tuple[str, ...] = ()
-    """Dotted names of callables that `delayed()` and schedules may run besides tasks. An entry with
-    `*` does not allow what a module imports, unless the name under which it is defined matches an
-    entry, too. An entry without `*` allows exactly this name, also of an imported callable.
+    """Dotted names of callables that `delayed()` and schedules may run besides tasks. An entry
+    without `*` allows exactly this name. An entry with `*` allows a callable that a module imports
+    only if the name under which the callable is defined matches an entry, too.
 
     A row in the database can only run callables that are listed."""
     context: tuple[str, ...] = (
@@ -239,9 +245,9 @@ class Settings:
     A job runs in the language and time zone of the request that enqueued it."""
     wrappers: tuple[str, ...] = setting((), takes=1)
     """Dotted paths of context managers that wrap every run, outermost first. To wrap coroutines,
-    all need the attribute `async_capable = True`.
+    all wrappers need the attribute `async_capable = True`.
 
-    A run needs none."""
+    A run needs no wrapper."""
     eager: bool = False
     """Run jobs inside `.delay()`, for tests and notebooks. Nothing is stored.
 
@@ -267,7 +273,7 @@ class Settings:
 
     The row is committed with the job's success, and is kept as long as the job."""
     result_ttl: float = setting(86400.0, above=0, most=TEN_YEARS)
-    """Time for which a cache keeps a result.
+    """Time for which the cache of `RESULT_STORE` or `LARGE_RESULT_STORE` keeps a result.
 
     Celery has the same default."""
     max_result_bytes: int = setting(1_000_000, above=0, most=100_000_000)
@@ -275,27 +281,28 @@ class Settings:
 
     The history stays small enough to back up."""
     large_result_store: str | None = None
-    """Alias of the Django cache that stores larger results. None: they are rejected.
+    """Alias of the Django cache that stores results above `MAX_RESULT_BYTES`. None: such results
+    are rejected.
 
     A cache may drop what it stores."""
     max_errors: int = setting(10, above=0, most=1000)
-    """Maximum number of errors of a job. The newest are kept.
+    """Maximum number of stored errors of a job. The newest errors are kept.
 
-    This covers two rounds of `DEFAULT_MAX_ATTEMPTS`."""
+    This number covers two rounds of `DEFAULT_MAX_ATTEMPTS`."""
     max_message_chars: int = setting(2_000, above=0, most=1_000_000)
-    """Maximum length of a stored error message. Longer ones lose their middle.
+    """Maximum number of characters of a stored error message. Longer messages lose their middle.
 
-    A screen shows about as much."""
+    A screen shows about this number of characters."""
     max_traceback_chars: int = setting(20_000, above=0, most=1_000_000)
-    """Maximum length of a stored traceback. Longer ones lose their middle.
+    """Maximum number of characters of a stored traceback. Longer tracebacks lose their middle.
 
-    That is about a hundred calls."""
+    A traceback of this length has about a hundred calls."""
 
     # History
 
     history_keep_months: int | None = setting(12, least=1, most=1200)
-    """Months for which finished jobs are kept. None: forever. Retention rules override this for a
-    tenant, a task or a state.
+    """Months for which finished jobs are kept. None: forever. Retention rules override this
+    setting for a tenant, a task or a state.
 
     Personal data is not kept forever, and the disk does not fill."""
     history_ahead_months: int = setting(3, least=1, most=120)
@@ -303,13 +310,13 @@ class Settings:
 
     Workers may be off for a whole quarter."""
     changes_keep_days: int | None = setting(400, least=1, most=MOST_DAYS)
-    """Days for which changes and resolved alerts are kept. None: forever.
+    """Days for which entries of the audit log and resolved alerts are kept. None: forever.
 
-    A year and a month."""
+    This is a year and a month."""
     figures: bool = True
     """Workers store metrics for each minute, which the dashboard shows.
 
-    It costs about two microseconds a job."""
+    These metrics cost about two microseconds a job."""
 
     # Status pages
 
@@ -322,8 +329,8 @@ class Settings:
 
     `SECRET_KEY` alone is enough to sign them."""
     status_error: str = gettext_noop("Something went wrong.")
-    """The error text in the status of a failed job. `{message}` inserts the message of the job's
-    exception. Translations of a text of your own come from your project's catalogue.
+    """The error text in the status of a failed job. `{message}` in the text inserts the message of
+    the job's exception. Translations of your own text come from your project's catalogue.
 
     Exception messages may contain private data, and the link needs no login."""
 

@@ -182,8 +182,14 @@ def lacks_task(source_type: str, name: str) -> bool:
 
 
 def has_task(name: str) -> bool:
-    """Whether this process has a task of this name, for jobs of projects or of this package."""
-    return name in known_names() or any(finder(name) for finder in _finders)
+    """Whether this process has a task of this name, for jobs of projects or of this package.
+
+    A task whose module raises an error when it is imported is there: its runs raise the error.
+    """
+    try:
+        return name in known_names() or any(finder(name) for finder in _finders)
+    except Exception:  # noqa: BLE001 - whatever a project's module raises
+        return True
 
 
 def check_nameable(name: str) -> None:

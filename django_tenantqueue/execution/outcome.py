@@ -158,11 +158,12 @@ def ends_of_unreturned(
     worker_id: int,
     claims: Iterable[tuple[int, int]],
     reasons: Mapping[tuple[int, int], str],
+    gates: Mapping[tuple[int, int], str | None],
 ) -> list[Finished]:
     """Return the ends of a worker's claims (id, claim_seq) that could not be returned.
 
-    They are cancelled, or no worker could run them for too long; their errors are in `reasons`.
-    They have not started. Claims that were lost are left out.
+    They are cancelled, or no worker could run them for too long; `reasons` has their errors, and
+    `gates` the gates that they have passed. They have not started. Lost claims are left out.
     """
     wanted = set(claims)
     if not wanted:
@@ -174,16 +175,17 @@ def ends_of_unreturned(
             continue
         if seen.cancel:
             extra = json.dumps({"error": stored_error(Cancelled, CANCELLED_UNSTARTED)})
-            ends.append(Finished(*claim, State.CANCELLED.value, None, extra=extra))
+            state = State.CANCELLED
         elif claim in reasons:
-            logger.error(
-                "job %s ends in error: no worker could run it for %g s",
-                seen.id,
-                get_settings().unknown_task_timeout,
-                extra=about_id(seen.id),
-            )
-            extra = f'{{"error": {reasons[claim]}}}'
-            ends.append(Finished(*claim, State.ERROR.value, None, extra=extra))
+            told = f"no worker could run it for {get_settings().unknown_task_timeout:g} s"
+            logger.error("job %s ends in error: %s", seen.id, told, extra=about_id(seen.id))
+            message = f"{told}: {json.loads(reasons[claim])['message']}"
+            # of attempt 0, so that a retry counts from its own first error
+            extra = json.dumps({"error": stored_error(UNKNOWN_CLASS, message)})
+            state = State.ERROR
+        else:
+            continue
+        ends.append(Finished(*claim, state.value, None, extra=extra, gates=gates.get(claim)))
     return ends
 
 

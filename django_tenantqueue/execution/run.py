@@ -154,8 +154,11 @@ def _unfit(
     try:
         check_call(running.task, call.func, call.args, call.kwargs)
     except TypeError as unfit:
+        call_hook_quietly(call.task, "after", running)  # "before" was called
         told = f"the arguments do not fit the task here: {unfit}"
         return None, UnknownTask(told, name=running.task)
+    except Exception:  # noqa: BLE001 - the signature cannot be read
+        return call.task, error
     return call.task, error
 
 

@@ -69,7 +69,9 @@ class Claimer:
         self.passed_over = PassedOver(clock)
         self.left_tasks: Sequence[str] = ()
         self.left_jobs: Sequence[int] = ()
-        """Tasks whose jobs are left to other workers, and such jobs."""
+        """Tasks and jobs that are left to other workers."""
+        self.leaves_jobs = False
+        """The last claim met a queue whose ready jobs are all left to others."""
         self._clock = clock
         self._starts: dict[int, int] = {}
         # if every process started with the same queue, short-lived ones would serve only that
@@ -125,17 +127,25 @@ class Claimer:
         self.surveys.learn(request, look, answer.taken)
         if look.has_controls:
             self.passed_over.note({(lane, queue_id) for lane, queue_id, _ in look.held_places})
+        leaves = bool(request.left_tasks or request.left_jobs)
+        served = {job.queue_id for job in answer.jobs}
+        self.leaves_jobs = (
+            leaves and not request.is_filled_by(answer.jobs) and bool(look.held - served)
+        )
         if answer.jobs:
             if any(job.is_async for job in answer.jobs):
                 self._coroutines_at = self._clock()
             self._remember_turns(answer)
+            if self.leaves_jobs:
+                for queue_id in look.held - served:
+                    self.places.block(queue_id)
             self._goes_on = False
             return Verdict.LATER if self._has_taken_all(request, answer, look) else Verdict.AGAIN
         # locked, yet nothing was taken: no room for its kind, full by the later count, or all of
         # its jobs are left to other workers
         is_misfit = min(request.room_threads, request.room_async) == 0
         for queue_id in look.held:
-            if request.left_tasks or request.left_jobs:
+            if leaves and not is_misfit:
                 self.places.block(queue_id)
             else:
                 self.places.rest_barren(queue_id, is_misfit=is_misfit)

@@ -67,8 +67,9 @@ class ClaimRequest:
     executor: str | None = None
     """The executor whose queues are served; None: the workers' queues."""
     left_tasks: Sequence[str] = ()
+    """Tasks whose jobs are left to other workers: see UnknownTasks."""
     left_jobs: Sequence[int] = ()
-    """Tasks whose jobs are left to other workers, and such jobs: see UnknownTasks."""
+    """Jobs that are left to other workers."""
     start_keys: Mapping[Pair, Key] = field(default_factory=dict)
     """Where claims begin to read in some lanes and queues: see PassedOver."""
 

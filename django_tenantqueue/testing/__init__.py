@@ -202,7 +202,7 @@ def _give_back(
         max_errors=get_settings().max_errors,
     )
     if not returned:
-        _store(using, ends_of_unreturned(wrapper.connection, TEST_WORKER, [claim], {}))
+        _store(using, ends_of_unreturned(wrapper.connection, TEST_WORKER, [claim], {}, {}))
 
 
 def _run(using: str, claimed: ClaimedJob) -> None:

@@ -64,7 +64,9 @@ def test_supervisor_gets_the_services_of_features(install: Install, monkeypatch)
     given: list[Service] = []
 
     class NotRunning:
-        def __init__(self, config: WorkerConfig, *, services: Sequence[Service], say: Any) -> None:
+        def __init__(
+            self, config: WorkerConfig, *, services: Sequence[Service], say: Any, health_port: Any
+        ) -> None:
             given.extend(services)
 
         def run(self) -> int:

@@ -123,8 +123,8 @@ def test_bounds_of_a_monitor_are_printed() -> None:
         f"install app A #{monitor.pk} (running)",
         "0 of the 60 remaining details are running.",
         (
-            "- 40 details: Its “parallel” is 40, but its queue acme / installs has 2 slots: no "
-            "more than that run at once. (queue: acme / installs)"
+            "- 40 details: Its “parallel” is 40, but its queue acme / installs has 2 slots, "
+            "so at most 2 details run at once. (queue: acme / installs)"
         ),
         "    → Give the queue more slots.",
     ]

@@ -34,7 +34,7 @@ from django_tenantqueue.operations.erasure_elsewhere import ERASED
 from django_tenantqueue.operations.tuning import switch_rows
 from django_tenantqueue.testing import run_pending
 from tests.factories import make_job, make_jobs, make_queue, make_worker, state_of
-from tests.testapp.tasks import add, noop
+from tests.testapp.tasks import add, noop, refuse
 
 from .test_erasure import fill
 
@@ -71,6 +71,8 @@ def plant_jobs(queue: TenantQueue) -> None:
     """Put data into each column of jobs that takes a text, in each state."""
     text = f"{PLANTED} of {TENANT}"
     values: dict[str, Any] = {
+        "task": refuse.name,
+        "source_method": refuse.name,
         "args": {"args": [text], "kwargs": {text: text}},
         "source_id": text,
         "labels": [text],

@@ -181,7 +181,7 @@ def test_a_job_is_given_back_uncounted_when_the_worker_does_not_know_its_task(
 
     assert (job.attempt, job.worker_id) == (0, None)
     assert [error["class"] for error in job.errors or ()] == [UNKNOWN_CLASS]
-    assert "has no task 'tests.process.tasks.hold'" in older.output
+    assert "no task is named 'tests.process.tasks.hold'" in older.output
     older.send(signal.SIGTERM)
     assert older.end() == 0
     workers.start()

@@ -56,6 +56,30 @@ def test_worker_is_ready_once_it_has_started_and_until_it_stops(workers: Workers
     assert runner.end() == 0
 
 
+def test_silent_clients_keep_no_probe_waiting_for_long() -> None:
+    port = free_port()
+    health = HealthPort(port)
+    health.start()
+    health.tell(None)
+    silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(3)]
+
+    assert ask(port, "/ready") == (200, "ok")
+
+    for client in silent:
+        client.close()
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall(b"POST /live HTTP/1.1\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 400 ")
+    with (
+        socket.create_connection(("::1", port))
+        if socket.has_dualstack_ipv6()
+        else (socket.create_connection(("127.0.0.1", port))) as client
+    ):
+        client.sendall(b"HEAD /live HTTP/1.1\r\n\r\n")
+        assert client.recv(1000).endswith(b"\r\n\r\n")
+    health.close()
+
+
 def test_worker_says_so_when_its_port_is_in_use(workers: Workers) -> None:
     with socket.socket() as taken:
         taken.bind(("", 0))
@@ -78,6 +102,9 @@ def test_supervisor_without_progress_is_not_alive() -> None:
 
     health._at -= 31.0
 
-    assert health.answer("/live") == health.answer("/ready") == (NOT_READY, "no progress for 31 s")
+    for path in ("/live", "/ready"):
+        status, line = health.answer(path)
+        assert status == NOT_READY
+        assert line.startswith("no progress for ")
     health.keep_alive()
     assert health.answer("/ready") == (200, "ok")

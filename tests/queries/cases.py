@@ -153,6 +153,16 @@ CASES: dict[str, list[Case]] = {
             before="lock_queues",
         ),
         Case(
+            lambda filled: claims(
+                left_tasks=[f"tests.gone_{n}" for n in range(200)],
+                left_jobs=filled.ready[:200],
+            )(filled),
+            (*SLOTS, *READY, *RATE, *HOT_KEY),
+            60_000,
+            worker=True,
+            before="lock_queues",
+        ),
+        Case(
             lambda filled: claims(by_ids=True, taken=taken(filled))(filled),
             (*SLOTS, *READY),
             20_000,

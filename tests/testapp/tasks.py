@@ -57,6 +57,12 @@ async def async_add(first: int, second: int = 0) -> int:
 
 
 @task
+def refuse(*args: Any, **kwargs: Any) -> None:
+    """Raise ValueError with any arguments."""
+    raise ValueError("refused")
+
+
+@task
 def echo(value: Any) -> Any:
     """Return the argument."""
     return value

@@ -31,7 +31,7 @@ class ApiSettings:
     created. At this number, clients of the HTTP API and the Fireworq API cannot create further
     queues. None: no limit.
 
-    It stops a client that puts an id into the name of a queue."""
+    The limit stops a client that puts an id into the name of a queue."""
     waits_per_token: int | None = setting(None, above=0, most=100_000)
     """Maximum number of requests with one token that wait for jobs at once, in each process of the
     site. None: 100 under ASGI, 2 under WSGI.

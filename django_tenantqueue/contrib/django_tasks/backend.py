@@ -16,7 +16,7 @@ from django.utils import timezone
 from ...calls.given import merged
 from ...calls.options import Options, check_queue, unknown_option
 from ...calls.serial import Serial
-from ...calls.sources import register_finder
+from ...calls.sources import check_call, register_finder
 from ...calls.tenant import get_tenant
 from ...calls.unique import Unique
 from ...conf import get_settings
@@ -165,7 +165,8 @@ class TenantQueueBackend(BaseTaskBackend):
     ) -> TaskResult[P, R]:
         """Enqueue a job in the current transaction and return its result.
 
-        Raises InvalidTask, TypeError for arguments that are not JSON, and what `.delay()` raises.
+        Raises InvalidTask, TypeError for arguments that are not JSON or do not fit the function,
+        and what `.delay()` raises.
         """
         from ...execution.eager import run_now
         from ...operations.enqueue import enqueue
@@ -176,6 +177,7 @@ class TenantQueueBackend(BaseTaskBackend):
         if getattr(task, "tenant", None) is None:
             options = replace(options, tenant=get_tenant() or options.tenant or "")
         declared = registered(task)
+        check_call(declared.name, declared.func, call[0], call[1])
         source = replace(declared.source, source_id=self.alias)
         if get_settings().eager:
             result = new_result(task, self.alias, timezone.now(), args=call[0], kwargs=call[1])

@@ -21,11 +21,11 @@ class HttpSettings:
     group: ClassVar[str] = "HTTP"
 
     allowed_hosts: tuple[str, ...] | None = None
-    """Hosts that HTTP jobs and webhooks of alerts may call. An address that is
-    not public (loopback, private, link-local, metadata) needs an entry with the address or its
-    network, such as "10.1.0.0/16". None: every public host, like `["*"]`.
+    """Hosts that HTTP jobs and webhooks of alerts may call. An address that is not public
+    (loopback, private, link-local, metadata) needs an entry with the address or its network, such
+    as "10.1.0.0/16". None: every public host, like `["*"]`.
 
-    Customers choose the hosts of webhooks. This protects the network of the workers."""
+    Customers choose the hosts of webhooks. The default protects the network of the workers."""
     tenant_hosts: str | None = setting(None, takes=1)
     """Dotted path of a callable. It takes a tenant, and returns the hosts of this tenant, a list
     that replaces `ALLOWED_HOSTS`, or None to keep `ALLOWED_HOSTS`. Workers cache the value for 60
@@ -39,7 +39,7 @@ class HttpSettings:
 
     Only the project can share secrets with the recipients."""
     timeout: float = setting(30.0, above=0, most=LONGEST_REQUEST)
-    """Timeout of a request of an HTTP job, unless the job has its own.
+    """Timeout of a request of an HTTP job, unless the job has a timeout of its own.
 
     Many servers and proxies have a similar timeout."""
     connect_timeout: float = setting(10.0, above=0, most=3600)
@@ -47,22 +47,23 @@ class HttpSettings:
 
     A connection that takes longer counts as failed."""
     max_redirects: int = setting(0, least=0, most=20)
-    """Maximum number of redirects (307 and 308) that a request follows. Each is checked like the
-    first URL.
+    """Maximum number of redirects (307 and 308) that a request follows. Each new URL
+    is checked like the first.
 
     A redirected POST usually means a wrong URL."""
     permanent_statuses: tuple[int, ...] = (410,)
-    """HTTP statuses of an answer that end an HTTP job in `error` without a retry. It applies to
-    jobs with `rule="status"`.
+    """HTTP statuses of an answer that end an HTTP job in `error` without a retry. The setting
+    applies to jobs with `rule="status"`.
 
     410 (Gone) says that the endpoint will not come back. Other errors may be temporary."""
     max_body_bytes: int = setting(65_536, above=0, most=10_000_000)
     """Maximum number of bytes of an answer's body that are read and stored.
 
-    Enough for a page that explains an error."""
+    This is enough for a page that explains an error."""
     breaker_failures: int | None = setting(10, above=0)
-    """Number of failures of an endpoint in a row. Then a worker process sends it one job at a time,
-    and postpones the others, until a request succeeds. None: never.
+    """Number of failures of an endpoint in a row after which a worker process sends one job at a
+    time to this endpoint. The process postpones the endpoint's other jobs until a request succeeds.
+    None: it never postpones jobs.
 
     With the default `DEFAULT_MAX_ATTEMPTS`, one job alone fails less often."""
 

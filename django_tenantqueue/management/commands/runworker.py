@@ -139,14 +139,14 @@ class Command(BaseCommand):
         )
         for option, text in (
             ("--queues", "run only jobs of these queues"),
-            ("--exclude-queues", "skip these queues"),
+            ("--exclude-queues", "run no jobs of these queues"),
             ("--tenants", "run only jobs of these tenants"),
         ):
             add(option, action=AddNames, type=_names, metavar="NAME[,NAME…]", help=text)
         add(
             "--dispatch",
             metavar="EXECUTOR",
-            help="send the jobs of this executor's queues to it, and run none here",
+            help="send the jobs of this executor's queues to the executor, and run none here",
         )
         add(
             "--until-empty",

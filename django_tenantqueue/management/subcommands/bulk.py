@@ -20,7 +20,7 @@ from ..subcommand import Subcommand
 FILTERS = ("state", "tenant", "queue", "queue_id", "task")
 """Options that set the filters of the same names."""
 NONE = Count(0, is_exact=True)
-TO_TENANT = "the tenant that jobs move to, for move (default: their own; empty: no tenant)"
+TO_TENANT = "the tenant that jobs move to, for move (default: that of each job; empty: no tenant)"
 LOOKED = 20
 """Pages of jobs that are looked at for one that matches, before a job does so."""
 

@@ -49,12 +49,12 @@ class ControlSubcommand(Subcommand):
                 parser.add_argument(f"--{kind}", type=row_number, metavar="ID", help=KINDS[kind])
             else:
                 parser.add_argument(_option(kind), help=KINDS[kind])
-        parser.add_argument("--tenant", help="exact tenant; alone: all its queues")
+        parser.add_argument("--tenant", help="exact tenant; alone: all queues of the tenant")
         if makes:
             parser.add_argument(
                 "--allow-unknown",
                 action="store_true",
-                help="also accept a task that is unknown here",
+                help="also accept a task that this process does not know",
             )
         self.add_format(parser)
         self.add_database(parser)

@@ -30,13 +30,13 @@ class Erase(Subcommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add = parser.add_argument
         add("--tenant", required=True, help="exact tenant")
-        add("--stop", action="store_true", help="ask its running jobs to stop")
+        add("--stop", action="store_true", help="ask the running jobs of the tenant to stop")
         add(
             "--wait",
             type=seconds,
             default=60.0,
             metavar="SECONDS",
-            help="with --stop: longest wait for them to end (default: 60)",
+            help="with --stop: longest wait for the end of these jobs (default: 60)",
         )
         add("--no-input", action="store_true", help="do not ask for confirmation")
         self.add_format(parser)

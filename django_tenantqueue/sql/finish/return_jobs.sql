@@ -3,7 +3,8 @@
 -- is given back again and again says so once.
 -- Fenced by (worker, claim_seq). A job that shall be cancelled is left: its worker ends it, else
 -- the request would stay unread until the next claim. So is one whose last error and the new one
--- are of the class `ending_class`, if `most_seconds` have passed since the last one.
+-- are of the class `ending_class`, if `most_seconds` have passed since the last one. An error of
+-- attempt 0 has ended the job, before a retry.
 -- Locks: the job rows, in the order of `ids`. Index: primary key.
 UPDATE tenantqueue_job_hot AS job
 SET state = CASE WHEN %(delay_seconds)s::float8 > 0 THEN 'scheduled' ELSE 'ready' END,
@@ -16,7 +17,8 @@ SET state = CASE WHEN %(delay_seconds)s::float8 > 0 THEN 'scheduled' ELSE 'ready
     attempt = job.attempt - 1,
     errors = (
         SELECT CASE
-            WHEN job.errors -> -1 ->> 'class' = given.error ->> 'class' THEN job.errors
+            WHEN job.errors -> -1 ->> 'class' = given.error ->> 'class'
+                AND job.errors -> -1 ->> 'attempt' <> '0' THEN job.errors
             ELSE tenantqueue_add_error(job.errors, given.error, %(max_errors)s::integer)
         END
         FROM (
@@ -29,6 +31,7 @@ WHERE job.id = ANY (%(ids)s::bigint[]) AND job.worker_id = %(worker)s::bigint
     AND job.cancel_requested_at IS NULL
     AND NOT coalesce(
         job.errors -> -1 ->> 'class' = %(ending_class)s::text
+        AND job.errors -> -1 ->> 'attempt' <> '0'
         AND (%(errors)s::text[])[array_position(%(ids)s::bigint[], job.id)]::jsonb ->> 'class'
             = %(ending_class)s::text
         AND (job.errors -> -1 ->> 'at')::timestamptz

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from django.utils.translation import gettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
+from ...execution.outcome import UNKNOWN_CLASS
 from ...models import Job, TenantQueue, Worker
 from ...models.worker import SILENT, Role
 from ...queries.fleet import count_claims_of_workers
@@ -49,6 +50,11 @@ def worker_causes(
         return
     if queue.executor is not None:
         yield from _down(taking)
+        return
+    taking = [worker for worker in taking if job.task not in (worker.unknown_tasks or ())]
+    is_told = (job.last_error or {}).get("class") == UNKNOWN_CLASS
+    if not taking and ready and not is_told:
+        yield cause_of(Code.UNKNOWN_TASK, {"task": job.task})
         return
     yield from _full(using, job, taking, ready=ready)
 

@@ -39,6 +39,8 @@ class ClaimedJobs:
         """Delay in seconds -> claims (id, claim_seq) to return."""
         self.reasons: dict[tuple[int, int], str] = {}
         """Returned claim -> JSON text of the error that is the reason."""
+        self.gates: dict[tuple[int, int], str | None] = {}
+        """Claim to return -> the gates that its job has passed."""
         self.unknown: list[tuple[RunningJob, Outcome]] = []
         """Runs that ended because this process could not run their jobs, to return."""
         self._thread_slots = threads
@@ -146,7 +148,9 @@ class ClaimedJobs:
         self, running: RunningJob, delay_seconds: float = 0.0, reason: str | None = None
     ) -> None:
         """Return the claim of a job to its queue soon, with the error that is the reason."""
-        self.return_claims([(running.id, running._claimed.claim_seq)], delay_seconds, reason)
+        claim = (running.id, running._claimed.claim_seq)
+        self.gates[claim] = running._claimed.gates
+        self.return_claims([claim], delay_seconds, reason)
 
     def interrupt(self, running: RunningJob, error: type[TenantQueueError]) -> None:
         """Interrupt a running job once; again if Python ignored it (`repeat_interruption`)."""

@@ -60,19 +60,19 @@ class GiveBack:
         """Search for unknown claims for some time: a statement has failed."""
         self._doubt_until = time.monotonic() + DOUBT_SECONDS
 
-    def find_unknown(self, connection: psycopg.Connection[Any]) -> None:
+    def find_lost_claims(self, connection: psycopg.Connection[Any]) -> None:
         """Put back claims that were committed but whose answer was lost: no process runs them."""
         if time.monotonic() >= self._doubt_until:
             return
         held = finish_queries.find_claims(connection, self._worker_id)
-        unknown = held - self._claimed_jobs.claims() - self._completions.claims()
-        for job_id, _ in unknown:
+        lost = held - self._claimed_jobs.claims() - self._completions.claims()
+        for job_id, _ in lost:
             logger.warning(
                 "job %s was claimed, but the answer to the claim was lost: the job is returned",
                 job_id,
                 extra=about_id(job_id),
             )
-        self._claimed_jobs.return_claims(unknown)
+        self._claimed_jobs.return_claims(lost)
 
     def run_once(self, connection: psycopg.Connection[Any]) -> None:
         """Return claims; those whose rows are locked are retried."""
@@ -136,9 +136,11 @@ class GiveBack:
             most_seconds=settings.unknown_task_timeout or 0.0,
         )
         left = (claim for claim in claims if claim[0] not in returned)
-        for end in ends_of_unreturned(connection, self._worker_id, left, reasons):
+        gates = self._claimed_jobs.gates
+        for end in ends_of_unreturned(connection, self._worker_id, left, reasons, gates):
             self._completions.add(end)
         for claim in claims:
             reasons.pop(claim, None)
+            gates.pop(claim, None)
         if returned and not delay and settings.notify and not settings.pooler:
             wake_any_workers(connection, most=len(returned), worker_id=self._worker_id)

@@ -82,7 +82,6 @@ class ClaimLoop:
         self._wanted = 1
         """This many completions end the wait."""
         self._attend_notifications()
-        self.unknown_tasks.start(connection)
 
     # called by executors
 
@@ -203,6 +202,8 @@ class ClaimLoop:
     # duties beside the claim
 
     def _duties(self, now: float) -> None:
+        if not self.unknown_tasks.has_started:
+            self.unknown_tasks.start(self.connection)
         if self.give_back.next_at is not None and self.give_back.next_at <= now:
             self.give_back.run_once(self.connection)
             self.claimer.surveys.hurry()
@@ -213,7 +214,7 @@ class ClaimLoop:
             self.running_jobs.run_once(self.connection, now)
         if self.heartbeat.next_at <= now:
             self._beat(now)
-            self.give_back.find_unknown(self.connection)
+            self.give_back.find_lost_claims(self.connection)
         if not self.claimed_jobs.draining and (why := self.heartbeat.age_limit(now)):
             logger.info("%s drains and is replaced: %s", self.config.name, why)
             self.claimed_jobs.draining = True
@@ -354,7 +355,7 @@ class ClaimLoop:
         These keep their claims until this process is gone. Then the supervisor returns them, so
         that they do not start elsewhere beside their old runs.
         """
-        self.give_back.find_unknown(self.connection)
+        self.give_back.find_lost_claims(self.connection)
         self.return_unstarted()
         end = time.monotonic() + 3.0  # if rows are locked
         while True:

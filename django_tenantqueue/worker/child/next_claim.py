@@ -149,7 +149,7 @@ class NextClaim:
         began: float,
         now: float,
     ) -> float:
-        is_for_others = request.room_threads == 0 or request.left_tasks or request.left_jobs
+        is_for_others = request.room_threads == 0 or self._claimer.leaves_jobs
         if verdict is Verdict.BLOCKED and was_notified and is_for_others:
             # a job for a thread of another worker, or one that this one cannot run; without the
             # pause, two such workers would wake each other in turn

@@ -26,6 +26,8 @@ MOST_UNKNOWN = 200
 
 MOST_HURRIED = BATCH * 10
 """Most scheduled jobs that a worker looks through when it starts."""
+FORGET_SECONDS = 3600.0
+"""How long a worker remembers a task that it lacks after it learned of it."""
 
 
 class UnknownTasks:
@@ -40,10 +42,13 @@ class UnknownTasks:
         """Tasks whose jobs are left to other workers."""
         self.left_jobs: list[int] = []
         """Jobs left to other workers for a while, because their arguments did not fit."""
-        self._left_until: dict[int, float] = {}
+        self.has_started = False
         self._worker_id = worker_id
-        self._names: dict[str, None] = {}
-        """In the order in which they were learned."""
+        self._names: dict[str, float] = {}
+        """Tasks that it lacks -> when it learned of them last (monotonic time)."""
+        self._forgotten: set[str] = set()
+        """Names that are learned again only from jobs."""
+        self._left_until: dict[int, float] = {}
         self._logged: set[str] = set()
 
     def start(self, connection: psycopg.Connection[Any]) -> None:
@@ -56,17 +61,20 @@ class UnknownTasks:
             seconds=UNKNOWN_DELAY,
             most=MOST_HURRIED,
         )
+        self.has_started = True
 
     def meet(
         self, connection: psycopg.Connection[Any], runs: Iterable[tuple[RunningJob, Outcome]]
     ) -> None:
         """Learn from jobs that this process could not run; log each of their tasks once."""
+        now = time.monotonic()
         for running, outcome in runs:
             claimed = running._claimed
             if lacks_task(claimed.source_type, claimed.source_method):
-                self._names[running.task] = None
+                self._names.pop(running.task, None)
+                self._names[running.task] = now
             else:
-                self._left_until[running.id] = time.monotonic() + UNKNOWN_DELAY
+                self._left_until[running.id] = now + UNKNOWN_DELAY
             if running.task not in self._logged:
                 self._logged.add(running.task)
                 logger.warning(
@@ -89,17 +97,27 @@ class UnknownTasks:
 
     def share(self, connection: psycopg.Connection[Any]) -> None:
         """Tell other workers what this one lacks, and learn what they lack."""
-        missing: list[str] = []
-        while True:
-            names = dict.fromkeys((*self._names, *missing))
-            self._names = dict.fromkeys(list(names)[-MOST_UNKNOWN:])
+        now, learned = time.monotonic(), True
+        self._forget_names(now)
+        while learned:
             found = share_unknown_tasks(
                 connection,
                 self._worker_id,
                 list(self._names),
                 silent_seconds=SILENT.total_seconds(),
             )
-            missing = [name for name in found if name not in names and not has_task(name)]
-            if not missing:
-                break
+            new = found.keys() - self._names.keys() - self._forgotten
+            room = MOST_UNKNOWN - len(self._names)
+            missing = [name for name in sorted(new) if not has_task(name)][:room]
+            self._names.update(dict.fromkeys(missing, now))
+            learned = bool(missing)
         self.left[:] = [name for name in self._names if found.get(name)]
+
+    def _forget_names(self, now: float) -> None:
+        """Forget names that no job has had for long, else workers would pass them on for ever."""
+        for name, at in list(self._names.items()):
+            if at < now - FORGET_SECONDS or len(self._names) > MOST_UNKNOWN or has_task(name):
+                del self._names[name]
+                self._forgotten.add(name)
+        if len(self._forgotten) > MOST_UNKNOWN * 5:
+            self._forgotten.clear()

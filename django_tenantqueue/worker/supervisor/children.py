@@ -89,7 +89,8 @@ class Children:
             run = "runs" if wanted == 1 else "run"
             return f"{len(serving)} of {wanted} {'process' if wanted == 1 else 'processes'} {run}"
         for child in serving:
-            if not child.shared_memory.has_beaten:
+            is_alone = sum(other.number == child.number for other in serving) == 1
+            if is_alone and not child.shared_memory.has_beaten:
                 return f"process {child.pid} has written no heartbeat yet"
             stuck = child.shared_memory.stuck_seconds
             if stuck > 60.0:

@@ -26,6 +26,7 @@ class SystemdNotifier:
         self._address = take("NOTIFY_SOCKET", "")
         microseconds, pid = take("WATCHDOG_USEC", ""), take("WATCHDOG_PID", "")
         is_watched = microseconds.isdecimal() and pid in ("", str(os.getpid()))
+        is_watched = is_watched and int(microseconds) > 0
         self._interval = int(microseconds) / 2_000_000 if is_watched else inf
         self._alive_at = time.monotonic() + self._interval if is_watched else inf
         self._is_ready = self._is_stopping = self._has_failed = False

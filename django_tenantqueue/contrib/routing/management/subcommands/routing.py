@@ -35,7 +35,7 @@ class ListRoutings(RoutingSubcommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
         parser.add_argument(
-            "--tenant", help="only those of this tenant; '' for jobs without a tenant"
+            "--tenant", help="only routings of this tenant; '' for jobs without a tenant"
         )
         self.add_format(parser)
         self.add_database(parser)

@@ -25,7 +25,7 @@ class ListSchedules(Subcommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
         add = parser.add_argument
-        add("--tenant", help="only those of this tenant; '' for jobs without a tenant")
+        add("--tenant", help="only schedules of this tenant; '' for jobs without a tenant")
         add("--failing", action="store_true", help="only schedules that failed at their last tick")
         self.add_format(parser)
         self.add_database(parser)
