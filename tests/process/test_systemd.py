@@ -91,8 +91,8 @@ def test_worker_tells_systemd_that_it_is_ready_lives_and_stops(
     wait_for_end([job.pk])
 
     lines = [line for line in manager.receive() if line != "WATCHDOG=1"]
-    assert lines[0].startswith("STATUS=not ready: ")
     ready = lines.index("READY=1")
+    assert all(line.startswith("STATUS=not ready: ") for line in lines[:ready])
     assert lines[ready:] == [
         *("READY=1", "STATUS=ready"),
         *("STOPPING=1", "STATUS=not ready: it is stopping"),
