@@ -18,7 +18,7 @@ SET state = CASE WHEN %(delay_seconds)s::float8 > 0 THEN 'scheduled' ELSE 'ready
     errors = (
         SELECT CASE
             WHEN job.errors -> -1 ->> 'class' = given.error ->> 'class'
-                AND job.errors -> -1 ->> 'attempt' <> '0' THEN job.errors
+                AND job.errors -> -1 ->> 'attempt' IS DISTINCT FROM '0' THEN job.errors
             ELSE tenantqueue_add_error(job.errors, given.error, %(max_errors)s::integer)
         END
         FROM (
@@ -31,7 +31,7 @@ WHERE job.id = ANY (%(ids)s::bigint[]) AND job.worker_id = %(worker)s::bigint
     AND job.cancel_requested_at IS NULL
     AND NOT coalesce(
         job.errors -> -1 ->> 'class' = %(ending_class)s::text
-        AND job.errors -> -1 ->> 'attempt' <> '0'
+        AND job.errors -> -1 ->> 'attempt' IS DISTINCT FROM '0'
         AND (%(errors)s::text[])[array_position(%(ids)s::bigint[], job.id)]::jsonb ->> 'class'
             = %(ending_class)s::text
         AND (job.errors -> -1 ->> 'at')::timestamptz
