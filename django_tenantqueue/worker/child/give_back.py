@@ -53,7 +53,7 @@ class GiveBack:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no claim is to be returned."""
+        """Whether no claim waits to be returned."""
         return not (self._claimed_jobs.to_give_back or self._claimed_jobs.unknown)
 
     def doubt(self) -> None:

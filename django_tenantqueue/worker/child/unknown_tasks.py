@@ -33,7 +33,7 @@ FORGET_SECONDS = 3600.0
 class UnknownTasks:
     """Which tasks this process lacks, and which of them other workers may have.
 
-    Workers tell each other in their rows. A task that all of them lack is left to nobody: its jobs
+    Workers tell each other in their rows. Jobs of a task that all of them lack are not left: they
     are claimed, returned and claimed again, so they do not block the jobs behind them.
     """
 
