@@ -348,13 +348,13 @@ def planner(
             connections.close_all()
 
 
-@pytest.fixture(scope="module", params=["no pages", "pages"])
-def emptied(request: pytest.FixtureRequest, planner: Planner) -> str:
+@pytest.fixture(params=["no pages", "pages"])
+def emptied(request: pytest.FixtureRequest, transactional_db: None, planner: Planner) -> str:
+    """Done for each test: what empties the tables after one would give them other pages."""
     planner.analyze_empty(has_pages=request.param == "pages")
     return request.param
 
 
-@pytest.mark.usefixtures("transactional_db")
 @pytest.mark.parametrize("ahead", [True, False], ids=["ahead", "now"])
 @pytest.mark.parametrize("who", ["worker", "web"])
 @pytest.mark.parametrize("case", CASES)

@@ -108,9 +108,10 @@ WITH RECURSIVE control AS MATERIALIZED (
     SELECT job.id
     FROM chosen
     CROSS JOIN LATERAL (
+        -- Not "=": an index on held_by would be read for each id when its statistics are old.
         SELECT j.id
         FROM tenantqueue_job_hot j
-        WHERE j.id = chosen.id AND j.held_by = 'task'
+        WHERE j.id = chosen.id AND j.held_by IS NOT DISTINCT FROM 'task'
         FOR NO KEY UPDATE SKIP LOCKED
     ) job
 ), released AS (
