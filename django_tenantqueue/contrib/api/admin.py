@@ -44,8 +44,8 @@ class ApiTokenForm(SingleTuneForm):
             return cleaned
         if self.instance.pk is not None:
             self.wanted_row().clean()
-        elif operations.namesakes(self.cleaned_data["tenant"], self.cleaned_data["name"]).exists():
-            raise self.instance.unique_error_message(ApiToken, ("tenant", "name"))
+        else:
+            operations.check_new(self.wanted_row())
         return cleaned
 
 

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from ...batches import REMEMBERED, REMEMBERED_SECONDS, STAMP_SECONDS
@@ -60,7 +59,7 @@ def make_token(
     `tenant`: "" is for jobs without a tenant; None is every tenant, and each request names one.
     `scopes`: any of ApiToken.Scope. `queues`: patterns of allowed queues; none: those that exist or
     are declared. `priorities`: the lowest and the highest allowed number. Raises Django's
-    ValidationError, also when the tenant has a valid token of this name.
+    ValidationError, also when the tenant has a valid token of this name, or `expires_at` is past.
     """
     row = ApiToken(
         name=name,
@@ -82,10 +81,11 @@ def ordered_scopes(scopes: Iterable[str]) -> str:
     return " ".join([*known, *(scope for scope in given if scope not in known)])
 
 
-def namesakes(tenant: str | None, name: str) -> QuerySet[ApiToken]:
-    """Return the tokens of a tenant that have a name and are not revoked."""
-    rows = ApiToken.objects.using(alias_of(None))
-    return rows.filter(tenant=tenant, name=name, revoked_at=None)
+def check_new(row: ApiToken, *, using: str | None = None) -> None:
+    """Raise ValidationError if the tenant has a valid token of this name."""
+    rows = ApiToken.objects.using(alias_of(using))
+    if rows.filter(tenant=row.tenant, name=row.name, revoked_at=None).exists():
+        raise row.unique_error_message(ApiToken, ("tenant", "name"))
 
 
 def add_token(row: ApiToken, *, using: str | None = None) -> str:
@@ -95,7 +95,8 @@ def add_token(row: ApiToken, *, using: str | None = None) -> str:
     row.digest, row.start = _digest(secret), secret[:SHOWN]
     row.created_by = current_actor().name
     row._state.db = alias
-    row.full_clean(exclude=("id", "created_at"))
+    row.full_clean(exclude=("id", "created_at"), validate_constraints=False)
+    check_new(row, using=alias)
     add_row(alias, row, (*SETTABLE, "start"))
     return secret
 

@@ -107,6 +107,19 @@ def test_authenticate_returns_none_once_a_token_has_expired():
         assert authenticate(secret) is None
 
 
+def test_new_token_is_refused_when_it_has_expired_already():
+    with pytest.raises(ValidationError, match="It is in the past"):
+        make_token("billing", expires_at=timezone.now() - timedelta(minutes=1))
+
+
+def test_new_token_is_refused_when_the_tenant_has_a_valid_one_of_its_name():
+    make_token("billing", tenant="acme")
+    make_token("billing", tenant="zebra")
+
+    with pytest.raises(ValidationError, match="API token with this Tenant and Name already exists"):
+        make_token("billing", tenant="acme")
+
+
 def test_use_is_noted_at_most_once_a_minute():
     row, secret = make_token("billing", tenant="acme")
     authenticate(secret)
