@@ -1,6 +1,16 @@
 """The catalogues have the texts of the code, and Japanese is complete.
 
-`make messages` updates and compiles them: docs/howto/languages.md.
+`make messages` updates and compiles them. To add a language:
+
+1. Add it to the target `messages` of the Makefile, and to LANGUAGES below.
+2. Run `make messages`, which makes a catalogue for the core and one for each app with texts.
+3. Translate the entries. Write a small glossary as a comment at the head of the core's catalogue.
+   Placeholders and HTML tags may change their order. For a text that Django also has, use Django's
+   translation: ours overrides it on all pages of a project.
+4. Run `make messages` again, then these tests.
+
+Repeat steps 2 to 4 after a change of the code. Correct entries that are marked `fuzzy`, and remove
+the mark.
 """
 
 from __future__ import annotations
