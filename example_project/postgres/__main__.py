@@ -16,7 +16,7 @@ COMMANDS = {
     "remove": "stop the server and remove its data",
     "status": "show whether the server runs; exit code 3 if not",
     "url": "print DATABASE_URL, or the URL of the running server",
-    "psql": "open psql on it; further arguments go to psql",
+    "psql": "open psql on the server; further arguments go to psql",
     "run": "run a command with DATABASE_URL set to a temporary server",
 }
 
