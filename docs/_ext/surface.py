@@ -48,6 +48,11 @@ class Row:
     note: str = ""
     """What is shown behind the names."""
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it has no parameters and no note."""
+        return not self.note and not any("(" in name for name in self.names)
+
     def __str__(self) -> str:
         first, *twins = (f"`{name}`" for name in self.names)
         first = f"[{first}]({self.link})" if self.link else first
@@ -64,6 +69,18 @@ def joined(rows: Iterable[Row]) -> list[Row]:
     return list(found.values())
 
 
+def together(rows: Iterable[Row]) -> list[Row]:
+    """Return rows in which plain names that follow each other and have one link share a row."""
+    found: list[Row] = []
+    for row in rows:
+        before = found[-1] if found else None
+        if before and before.link == row.link and before.is_plain and row.is_plain:
+            found[-1] = replace(before, names=before.names + row.names)
+        else:
+            found.append(row)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Names that are found in one place of the code."""
@@ -75,7 +92,7 @@ class Table:
 
     def __str__(self) -> str:
         head = self.title if self.title.startswith("#") else f"## {self.title}"
-        lines = [*map(str, self.rows)]
+        lines = [*map(str, together(self.rows))]
         parts = [head, *([self.intro] if self.intro else [])]
         return "\n\n".join([*parts, *(["\n".join(lines)] if self.rows else [])])
 
@@ -249,10 +266,7 @@ class Surface:
         for kind in kinds:
             found = definition(kind.__module__, kind.__name__)
             self.listed.add((found.module, found.name))
-            row = self.row(kind.__name__, page, found.doc)
-            table = "a proxy" if kind._meta.proxy else f"table `{kind._meta.db_table}`"
-            module = f"`{kind.__module__.partition('.models')[0]}.models`"
-            rows.append(replace(row, note=f"{table}, in {module}"))
+            rows.append(self.row(kind.__name__, page, found.doc))
             tables += self.of_model(kind, found)
         yield Table("Models", "", rows)
         yield from tables
