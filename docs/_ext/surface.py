@@ -41,20 +41,15 @@ class Row:
     """One public name."""
 
     names: tuple[str, ...]
-    """As they are shown: with parameters, its async twin behind it."""
+    """With parameters, which are not shown, and with its async twin behind it."""
     text: str
     """What the linked page says of it, in one sentence. Not shown: two pages would say it."""
     link: str = ""
     note: str = ""
     """What is shown behind the names."""
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether it has no parameters and no note."""
-        return not self.note and not any("(" in name for name in self.names)
-
     def __str__(self) -> str:
-        first, *twins = (f"`{name}`" for name in self.names)
+        first, *twins = (f"`{re.sub(r'[(].+', '()', name)}`" for name in self.names)
         first = f"[{first}]({self.link})" if self.link else first
         return f"- {', '.join([first, *twins])}{self.note and f' – {self.note}'}"
 
@@ -70,11 +65,11 @@ def joined(rows: Iterable[Row]) -> list[Row]:
 
 
 def together(rows: Iterable[Row]) -> list[Row]:
-    """Return rows in which plain names that follow each other and have one link share a row."""
+    """Return rows in which names that follow each other and have one link share a row."""
     found: list[Row] = []
     for row in rows:
         before = found[-1] if found else None
-        if before and before.link == row.link and before.is_plain and row.is_plain:
+        if before and before.link == row.link and not before.note and not row.note:
             found[-1] = replace(before, names=before.names + row.names)
         else:
             found.append(row)
@@ -275,12 +270,13 @@ class Surface:
         """Yield the table of a model, if it has public names of its own."""
         page, under = ["reference/models.md"], kind.__name__
         rows, columns = [], set()
+        section = self.pages.find(under, page)
         for each in kind._meta.local_fields:
             if each.column is None:  # a key of several columns
                 continue
             names = list(dict.fromkeys((each.attname, each.name)))
             columns |= {*names}
-            place = self.pages.find(each.column, page, under)
+            place = self.pages.find(each.column, page, under) or section
             text = first_sentence(place.cells[-1]) if place and place.cells else ""
             if not text:
                 named = "primary key" if each.primary_key else str(each.verbose_name)
@@ -355,8 +351,8 @@ class Surface:
     ) -> Table:
         """Return the table of a command: itself, and its options."""
         rows = [self.row(name, page, text, name=under)]
-        for option, (takes, help_text) in options.items():
-            row = self.row(f"{option} {takes}".strip(), page, help_text, name=option, under=under)
+        for option, (_, help_text) in options.items():
+            row = self.row(option, page, help_text, name=option, under=under)
             rows.append(row)
         return Table(f"### `{name}`", "", rows)
 
