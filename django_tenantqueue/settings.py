@@ -170,7 +170,8 @@ class Settings:
     executors: Mapping[str, ExecutorEntry] = field(default_factory=dict)
     """External executors: a dict from the name of an executor to a dict with these keys. `BACKEND`:
     dotted path of an executor class. `NEW_QUEUES`: names of queues, with `*`, that use the executor
-    from their creation on. Default: the name of the executor. `OPTIONS`: options of the backend.
+    from their creation on. Default: one queue with the name of the executor. `OPTIONS`: options of
+    the backend.
 
     Workers run all jobs."""
 
@@ -228,9 +229,9 @@ class Settings:
     # Calls and runs
 
     callables: tuple[str, ...] = ()
-    """Dotted names of callables that `delayed()` and schedules may run besides tasks. An entry may
-    contain `*`. If it matches a callable that a module imports from elsewhere, an entry must also
-    match the name under which the callable is defined.
+    """Dotted names of callables that `delayed()` and schedules may run besides tasks. An entry
+    without `*` allows exactly this name. An entry with `*` allows an imported callable only if an
+    entry also matches the name under which the callable is defined.
 
     A row in the database can only run listed callables."""
     context: tuple[str, ...] = (
