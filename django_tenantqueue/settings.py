@@ -117,16 +117,16 @@ class Settings:
     poll_interval: float = setting(1.0, above=0, most=3600)
     """Time between two polls of an idle worker.
 
-    A job whose notification was lost starts a second later."""
+    If a notification is lost, the job starts a second later."""
     pooler: bool = False
-    """True if connections go through a transaction-mode pooler such as PgBouncer. Disables
-    LISTEN/NOTIFY and prepared statements.
+    """True if connections go through a transaction pooler such as PgBouncer. Disables LISTEN/NOTIFY
+    and prepared statements.
 
     The check `tenantqueue.E009` detects a pooler."""
     reset_connections: bool = True
     """After each job, reset the database session of persistent connections (`CONN_MAX_AGE`).
 
-    What one job sets, such as a search path, must not reach another tenant's job."""
+    A search path that one job sets, for example, must not reach the job of another tenant."""
 
     # Queues and slots
 
@@ -135,33 +135,31 @@ class Settings:
 
     Django uses this name for databases and caches."""
     strict_queues: bool = False
-    """True: an unknown queue name is rejected. Known are queues that exist, the queues of tasks and
-    executors, and names in settings such as `DECLARED_QUEUES`. False: the first use of any name
-    creates the queue.
+    """True: an unknown queue name is rejected. Known names are those of existing queues, of queues
+    of tasks and executors, and names in settings such as `DECLARED_QUEUES`. False: the first use of
+    any name creates the queue.
 
     New projects can try names."""
     declared_queues: tuple[str, ...] = setting((), is_queue=True)
-    """Names of further known queues, for `STRICT_QUEUES`, routings and API tokens. A name may
-    contain `*`.
+    """Further known queues, for `STRICT_QUEUES`, routings and API tokens. A name may contain `*`.
 
     Most queues are declared by a task."""
     default_tenant_slots: int | None = setting(5, between=(0, 1_000_000))
-    """Number of slots of a new queue of a tenant. None: no limit. Existing queues keep their slots.
+    """Slots of a new queue of a tenant. Existing queues keep their slots.
 
     One tenant's backlog must not occupy all workers."""
     default_slots_without_tenant: int | None = setting(None, between=(0, 1_000_000))
-    """Number of slots of a new queue without a tenant. None: no limit. Existing queues keep their
-    slots.
+    """Slots of a new queue without a tenant. Existing queues keep their slots.
 
     Without tenants, the number of workers is the limit."""
     default_user_slots: int = setting(2, between=(0, 1_000_000))
-    """Maximum number of jobs of one `limit_user` that run at once. A row of user limits overrides
-    this number.
+    """Maximum number of jobs of one `limit_user` that run at once. A user limit overrides this
+    number.
 
-    A user can start a job during a long one, and leaves slots to others."""
+    A user can start a second job during a long one."""
     admin_queue: str = setting("admin", is_queue=True)
     """Queue for the jobs of bulk actions, without a tenant. For a user who sees only some tenants,
-    the queue belongs to one of these tenants. The first use creates the queue with one slot.
+    the queue belongs to one of these tenants. Its first use creates the queue, with one slot.
 
     Bulk actions do not wait behind the project's jobs."""
     priority_scope: str = "global"
@@ -172,8 +170,8 @@ class Settings:
     executors: Mapping[str, ExecutorEntry] = field(default_factory=dict)
     """External executors: a dict from the name of an executor to a dict with these keys. `BACKEND`:
     dotted path of an executor class. `NEW_QUEUES`: names of queues, with `*`, that use the executor
-    from their creation on; default: the queue with the executor's name. `OPTIONS`: options of the
-    backend.
+    from their creation on. Default: one queue with the name of the executor. `OPTIONS`: options of
+    the backend.
 
     Workers run all jobs."""
 
@@ -204,17 +202,17 @@ class Settings:
 
     After a long failure, a job continues within an hour."""
     default_timeout: float | None = setting(None, above=0, most=TEN_YEARS)
-    """Soft time limit of a run: TimeLimitExceeded interrupts the task. None: no limit.
+    """Soft time limit of a run: TimeLimitExceeded interrupts the task.
 
     No number fits all tasks. `DEFAULT_HARD_TIMEOUT` ends runs that hang."""
     default_hard_timeout: float | None = setting(21_600.0, above=0, most=TEN_YEARS)
     """Hard time limit of a run without time limits of its own. The process of a longer run is
-    killed. None: no limit.
+    killed.
 
     A run that hangs does not keep its slot overnight."""
     hard_timeout_grace: float | None = setting(30.0, above=0, most=TEN_YEARS)
-    """Time from the interruption of a run, by its soft time limit or a cancellation, until its
-    process is killed. None: never.
+    """Time from the interruption of a run until its process is killed. A soft time limit or a
+    cancellation interrupts a run. None: never.
 
     A run has time to roll back and to close its files."""
     cancel_grace: float = setting(10.0, least=0, most=TEN_YEARS)
@@ -222,20 +220,20 @@ class Settings:
 
     A job that reports progress notices the cancellation sooner."""
     unknown_task_timeout: float | None = setting(86_400.0, above=0, most=TEN_YEARS)
-    """Time until a job ends with the error UnknownTask, because no worker has the job's task or the
-    arguments do not fit the task. The time starts at the first attempt to run the job. None: the
-    job never ends with this error.
+    """Time for which workers retry a job whose task they do not have, or whose arguments do not fit
+    the task. Then the job ends with the error UnknownTask. The time starts at the first attempt to
+    run the job. None: forever.
 
-    The workers with the new code can start on the next day."""
+    Workers with the new code can start on the next day."""
 
     # Calls and runs
 
     callables: tuple[str, ...] = ()
     """Dotted names of callables that `delayed()` and schedules may run besides tasks. An entry
-    without `*` allows exactly this name. An entry with `*` allows a callable that a module imports
-    only if the name under which the callable is defined matches an entry, too.
+    without `*` allows exactly this name. An entry with `*` allows an imported callable only if an
+    entry also matches the name under which the callable is defined.
 
-    A row in the database can only run callables that are listed."""
+    A row in the database can only run listed callables."""
     context: tuple[str, ...] = (
         "django_tenantqueue.calls.context.Language",
         "django_tenantqueue.calls.context.TimeZone",
@@ -253,11 +251,11 @@ class Settings:
 
     Workers run jobs."""
     max_argument_bytes: int = setting(1_000_000, above=0, most=100_000_000)
-    """Maximum size of a job's arguments as JSON. Larger arguments raise an error at the call.
+    """Maximum size of a job's arguments as JSON. Larger arguments are rejected at the call.
 
     Store larger data in your own table or file."""
     max_label_bytes: int = setting(10_000, above=0, most=1_000_000)
-    """Maximum total size of a job's labels. Larger labels raise an error at the call.
+    """Maximum total size of a job's labels. Larger labels are rejected at the call.
 
     Labels are short texts to filter by."""
     masked_arguments: tuple[str, ...] = SECRETS
@@ -273,7 +271,7 @@ class Settings:
 
     The row is committed with the job's success, and is kept as long as the job."""
     result_ttl: float = setting(86400.0, above=0, most=TEN_YEARS)
-    """Time for which the cache of `RESULT_STORE` or `LARGE_RESULT_STORE` keeps a result.
+    """Time for which the cache keeps a result.
 
     Celery has the same default."""
     max_result_bytes: int = setting(1_000_000, above=0, most=100_000_000)
@@ -286,15 +284,15 @@ class Settings:
 
     A cache may drop what it stores."""
     max_errors: int = setting(10, above=0, most=1000)
-    """Maximum number of stored errors of a job. The newest errors are kept.
+    """Maximum number of stored errors of a job. The newest ones are kept.
 
-    This number covers two rounds of `DEFAULT_MAX_ATTEMPTS`."""
+    Two rounds of `DEFAULT_MAX_ATTEMPTS` have this number of errors."""
     max_message_chars: int = setting(2_000, above=0, most=1_000_000)
-    """Maximum number of characters of a stored error message. Longer messages lose their middle.
+    """Maximum length of a stored error message. Longer messages lose their middle.
 
     A screen shows about this number of characters."""
     max_traceback_chars: int = setting(20_000, above=0, most=1_000_000)
-    """Maximum number of characters of a stored traceback. Longer tracebacks lose their middle.
+    """Maximum length of a stored traceback. Longer tracebacks lose their middle.
 
     A traceback of this length has about a hundred calls."""
 
@@ -329,8 +327,8 @@ class Settings:
 
     `SECRET_KEY` alone is enough to sign them."""
     status_error: str = gettext_noop("Something went wrong.")
-    """The error text in the status of a failed job. `{message}` in the text inserts the message of
-    the job's exception. Translations of your own text come from your project's catalogue.
+    """The error text in the status of a failed job. `{message}` inserts the message of the job's
+    exception. Translations of your own text come from your project's catalogue.
 
     Exception messages may contain private data, and the link needs no login."""
 

@@ -423,22 +423,27 @@ def _feature_class(name: str) -> str:
     return "\n".join(lines)
 
 
-def conditions_table() -> str:
-    """Return the table of all conditions."""
+def conditions_tables() -> str:
+    """Return the tables of all conditions: those that people end, and those that time ends."""
     from django_tenantqueue.contrib.alerts.watches import watched
+    from django_tenantqueue.features import Severity
     from django_tenantqueue.status.conditions import conditions
 
     rules = watched()
-    lines = ["| code | ends by | of a job | of the fleet | remedy | alert rules | tenants |"]
-    lines.append("| --- | --- | --- | --- | --- | --- | --- |")
+    head = "| code | of a job | of the fleet | remedy | alert rules | tenants |"
+    parts: dict[str, list[str]] = {Severity.PEOPLE: [], Severity.TIME: []}
     for each in conditions():
         watch = rules.get(str(each.code))
-        cells = [f"`{each.code}`", each.severity, _first(each.job), _first(each.fleet)]
+        cells = [f"`{each.code}`", _first(each.job), _first(each.fleet)]
         cells += [str(each.remedy), each.title if watch else "–"]
         told = each.of_tenants if watch is None else watch[1].of_tenants
         cells.append("yes" if told else "–")
-        lines.append(f"| {' | '.join(str(cell or '–') for cell in cells)} |")
-    return "\n".join(lines)
+        parts[each.severity].append(f"| {' | '.join(str(cell or '–') for cell in cells)} |")
+    titles = {Severity.PEOPLE: "An operator must act", Severity.TIME: "Time or other jobs end it"}
+    return "\n\n".join(
+        "\n".join([f"## {title}\n", head, "| --- | --- | --- | --- | --- | --- |", *parts[kind]])
+        for kind, title in titles.items()
+    )
 
 
 def _first(text: Any) -> str:
@@ -584,7 +589,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
     "subcommands": subcommands_table,
     "states": states_table,
-    "conditions": conditions_table,
+    "conditions": conditions_tables,
     "features": features_table,
     "feature-classes": feature_classes,
     "transitions": transitions_table,

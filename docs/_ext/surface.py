@@ -41,7 +41,7 @@ class Row:
     """One public name."""
 
     names: tuple[str, ...]
-    """As they are shown: with parameters, its async twin behind it."""
+    """With parameters, which are not shown, and with its async twin behind it."""
     text: str
     """What the linked page says of it, in one sentence. Not shown: two pages would say it."""
     link: str = ""
@@ -49,7 +49,7 @@ class Row:
     """What is shown behind the names."""
 
     def __str__(self) -> str:
-        first, *twins = (f"`{name}`" for name in self.names)
+        first, *twins = (f"`{re.sub(r'[(].+', '()', name)}`" for name in self.names)
         first = f"[{first}]({self.link})" if self.link else first
         return f"- {', '.join([first, *twins])}{self.note and f' – {self.note}'}"
 
@@ -64,6 +64,18 @@ def joined(rows: Iterable[Row]) -> list[Row]:
     return list(found.values())
 
 
+def together(rows: Iterable[Row]) -> list[Row]:
+    """Return rows in which names that follow each other and have one link share a row."""
+    found: list[Row] = []
+    for row in rows:
+        before = found[-1] if found else None
+        if before and before.link == row.link and not before.note and not row.note:
+            found[-1] = replace(before, names=before.names + row.names)
+        else:
+            found.append(row)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Names that are found in one place of the code."""
@@ -75,7 +87,7 @@ class Table:
 
     def __str__(self) -> str:
         head = self.title if self.title.startswith("#") else f"## {self.title}"
-        lines = [*map(str, self.rows)]
+        lines = [*map(str, together(self.rows))]
         parts = [head, *([self.intro] if self.intro else [])]
         return "\n\n".join([*parts, *(["\n".join(lines)] if self.rows else [])])
 
@@ -249,10 +261,7 @@ class Surface:
         for kind in kinds:
             found = definition(kind.__module__, kind.__name__)
             self.listed.add((found.module, found.name))
-            row = self.row(kind.__name__, page, found.doc)
-            table = "a proxy" if kind._meta.proxy else f"table `{kind._meta.db_table}`"
-            module = f"`{kind.__module__.partition('.models')[0]}.models`"
-            rows.append(replace(row, note=f"{table}, in {module}"))
+            rows.append(self.row(kind.__name__, page, found.doc))
             tables += self.of_model(kind, found)
         yield Table("Models", "", rows)
         yield from tables
@@ -261,12 +270,13 @@ class Surface:
         """Yield the table of a model, if it has public names of its own."""
         page, under = ["reference/models.md"], kind.__name__
         rows, columns = [], set()
+        section = self.pages.find(under, page)
         for each in kind._meta.local_fields:
             if each.column is None:  # a key of several columns
                 continue
             names = list(dict.fromkeys((each.attname, each.name)))
             columns |= {*names}
-            place = self.pages.find(each.column, page, under)
+            place = self.pages.find(each.column, page, under) or section
             text = first_sentence(place.cells[-1]) if place and place.cells else ""
             if not text:
                 named = "primary key" if each.primary_key else str(each.verbose_name)
@@ -341,8 +351,8 @@ class Surface:
     ) -> Table:
         """Return the table of a command: itself, and its options."""
         rows = [self.row(name, page, text, name=under)]
-        for option, (takes, help_text) in options.items():
-            row = self.row(f"{option} {takes}".strip(), page, help_text, name=option, under=under)
+        for option, (_, help_text) in options.items():
+            row = self.row(option, page, help_text, name=option, under=under)
             rows.append(row)
         return Table(f"### `{name}`", "", rows)
 

@@ -15,8 +15,8 @@ class AlertSettings:
     group: ClassVar[str] = "ALERTS"
 
     queue: str = setting("alerts", is_queue=True)
-    """Name of the queue of the jobs that deliver alerts: a queue of the rule's tenant, or a queue
-    without a tenant. The first use creates the queue with five slots, which operators can change.
+    """Queue of the jobs that deliver alerts: of the rule's tenant, or without a tenant. Its first
+    use creates the queue, with five slots.
 
     Alerts do not wait behind the project's jobs."""
     interval: float = setting(10.0, above=0, most=3600)

@@ -22,18 +22,17 @@ class ApiSettings:
 
     Clients can only start tasks that the project has opened to them."""
     requests_per_minute: int | None = setting(6000, above=0, most=MOST_REQUESTS)
-    """Maximum number of requests per minute with one API token. A token can have a limit of its
-    own. None: no limit. The Django cache "default" counts the requests.
+    """Maximum number of requests per minute with one API token, unless the token has its own limit.
+    The Django cache "default" counts the requests.
 
     A hundred a second stops a client in a loop."""
     new_queues_per_day: int | None = setting(100, above=0, most=1_000_000)
-    """Maximum number of new queues of a tenant in 24 hours, including those that code or operators
-    created. At this number, clients of the HTTP API and the Fireworq API cannot create further
-    queues. None: no limit.
+    """Maximum number of new queues of a tenant in 24 hours, including those of code and operators.
+    At this number, clients of the HTTP API and the Fireworq API cannot create further queues.
 
-    The limit stops a client that puts an id into the name of a queue."""
+    It stops a client that puts an id into the name of a queue."""
     waits_per_token: int | None = setting(None, above=0, most=100_000)
     """Maximum number of requests with one token that wait for jobs at once, in each process of the
     site. None: 100 under ASGI, 2 under WSGI.
 
-    Under WSGI, each waiting request occupies a thread of the server."""
+    Under WSGI, each waiting request occupies a thread."""

@@ -17,8 +17,7 @@ class FireworqSettings:
 
     tenant_without_token: str | None = None
     """Tenant of requests to the Fireworq API without a token. Anyone who can reach the API can then
-    use the whole API for this tenant. Set a tenant only on a trusted network. None: a token is
-    required.
+    use it for this tenant: set a tenant only on a trusted network. None: a token is required.
 
     Clients of the API make workers send HTTP requests."""
 

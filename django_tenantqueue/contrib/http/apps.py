@@ -6,7 +6,7 @@ from ...features import FeatureApp
 
 
 class HttpConfig(FeatureApp):
-    """Jobs that POST JSON, and posts when a job has ended."""
+    """Jobs that POST JSON, and POST requests at the end of jobs."""
 
     name = "django_tenantqueue.contrib.http"
     label = "tenantqueue_http"

@@ -27,9 +27,8 @@ class HttpSettings:
 
     Customers choose the hosts of webhooks. The default protects the network of the workers."""
     tenant_hosts: str | None = setting(None, takes=1)
-    """Dotted path of a callable. It takes a tenant, and returns the hosts of this tenant, a list
-    that replaces `ALLOWED_HOSTS`, or None to keep `ALLOWED_HOSTS`. Workers cache the value for 60
-    seconds.
+    """Dotted path of a callable. It takes a tenant, and returns a list of hosts that replaces
+    `ALLOWED_HOSTS` for this tenant, or None. Workers cache the value for 60 seconds.
 
     One list serves most projects."""
     secrets: str | None = setting(None, takes=1)
@@ -39,7 +38,7 @@ class HttpSettings:
 
     Only the project can share secrets with the recipients."""
     timeout: float = setting(30.0, above=0, most=LONGEST_REQUEST)
-    """Timeout of a request of an HTTP job, unless the job has a timeout of its own.
+    """Timeout of a request of an HTTP job, unless the job has its own.
 
     Many servers and proxies have a similar timeout."""
     connect_timeout: float = setting(10.0, above=0, most=3600)
@@ -61,11 +60,11 @@ class HttpSettings:
 
     This is enough for a page that explains an error."""
     breaker_failures: int | None = setting(10, above=0)
-    """Number of failures of an endpoint in a row after which a worker process sends one job at a
-    time to this endpoint. The process postpones the endpoint's other jobs until a request succeeds.
-    None: it never postpones jobs.
+    """After this number of failures of an endpoint in a row, a worker process sends it one job at a
+    time. The process postpones the other jobs of the endpoint until a request succeeds. None:
+    never.
 
-    With the default `DEFAULT_MAX_ATTEMPTS`, one job alone fails less often."""
+    A single job with the default number of attempts fails less often."""
 
     def check(self) -> None:
         """Raise InvalidOption for an entry that is neither a host nor a network."""

@@ -38,7 +38,7 @@ class Bulk(Subcommand):
         add("--queue", help="exact name of queues")
         add("--queue-id", help="id of one tenant queue")
         add("--task", help="exact name of a task")
-        add("--all", action="store_true", help="needed when there is no filter")
+        add("--all", action="store_true", help="required if there is no filter")
         add("--priority", type=int, help="the new priority, for change_priority")
         add("--to-queue", help="the queue that jobs move to, for move")
         add("--to-tenant", help=TO_TENANT)

@@ -28,7 +28,7 @@ class CreateToken(Subcommand):
             help="the client that will use it, shown in the list of changes",
         )
         add("--tenant", help="exact tenant; '' for jobs without a tenant")
-        add("--all-tenants", action="store_true", help="allow every tenant; without --tenant")
+        add("--all-tenants", action="store_true", help="allow every tenant (in place of --tenant)")
         add(
             "--scope",
             action="append",
