@@ -64,18 +64,6 @@ def joined(rows: Iterable[Row]) -> list[Row]:
     return list(found.values())
 
 
-def together(rows: Iterable[Row]) -> list[Row]:
-    """Return rows in which names that follow each other and have one link share a row."""
-    found: list[Row] = []
-    for row in rows:
-        before = found[-1] if found else None
-        if before and before.link == row.link and not before.note and not row.note:
-            found[-1] = replace(before, names=before.names + row.names)
-        else:
-            found.append(row)
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class Table:
     """Names that are found in one place of the code."""
@@ -87,7 +75,7 @@ class Table:
 
     def __str__(self) -> str:
         head = self.title if self.title.startswith("#") else f"## {self.title}"
-        lines = [*map(str, together(self.rows))]
+        lines = [*map(str, self.rows)]
         parts = [head, *([self.intro] if self.intro else [])]
         return "\n\n".join([*parts, *(["\n".join(lines)] if self.rows else [])])
 
