@@ -137,7 +137,7 @@ def before_gates() -> list[Blocked]:
         Blocked(
             held("limit_user", limit_user="acme/ada"),
             Code.USER_FULL,
-            f"Its user has reached the limit: 1 job may run at once (#{of_ada.pk} does).",
+            f"Its user has reached the limit: 1 job may run at once (now #{of_ada.pk}).",
             "Or raise the user limit.",
             f"user limit: {cap}",
         ),

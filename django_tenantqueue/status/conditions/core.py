@@ -382,8 +382,8 @@ CORE: Final = (
         Code.USER_FULL,
         title=_("jobs held by a user limit"),
         job=ngettext_lazy(
-            "Its user has reached the limit: %(most)d job may run at once (%(jobs)s does).",
-            "Its user has reached the limit: %(most)d jobs may run at once (%(jobs)s do).",
+            "Its user has reached the limit: %(most)d job may run at once (now %(jobs)s).",
+            "Its user has reached the limit: %(most)d jobs may run at once (now %(jobs)s).",
             "most",
         ),
         remedy=_("It continues when one of them has ended. Or raise the user limit."),
@@ -464,7 +464,7 @@ CORE: Final = (
         title=_("full queue"),
         job=ngettext_lazy(
             "The %(slots)d slot of its queue is taken (by job %(jobs)s).",
-            "All %(slots)d slots of its queue are taken (the longest by %(jobs)s).",
+            "All %(slots)d slots of its queue are taken, for the longest time by %(jobs)s.",
             "slots",
         ),
         remedy=_("It starts after one of them has ended. More slots let more jobs run at once."),
