@@ -161,8 +161,8 @@ class Condition:
     title: Any = ""
     """The name of the condition in lists, filters and alert rules."""
     job: Any = ""
-    """The sentence about a job that the condition keeps from running. Only conditions of the core
-    have it."""
+    """The sentence about a job that does not run because of the condition. Only conditions of the
+    core have it."""
     remedy: Any = ""
     """The sentence that says how to end the condition."""
     fleet: Any = ""
@@ -247,7 +247,7 @@ class Feature:
         return {}
 
     def adopt(self, target: object, options: Mapping[str, Any]) -> RegisteredTask | None:
-        """Return a task that wraps `target`. None: `target` is no task of another system.
+        """Return a task that wraps `target`. None: the app does not know such a target.
 
         `options`: the options of @task. Called by @task and delayed() for objects that are neither
         plain functions nor tasks of this package. Example: contrib.celery.
@@ -297,7 +297,7 @@ class Feature:
         return ()
 
     def duties(self) -> Iterable[Duty]:
-        """Yield the app's maintenance tasks, which the leading supervisor runs.
+        """Yield the app's maintenance tasks. One worker runs them for the whole fleet.
 
         Called once in each supervisor. In each round they follow the maintenance tasks of the core.
         Example: contrib.alerts.
@@ -382,7 +382,7 @@ class Feature:
         return {}
 
     def audited(self) -> Mapping[str, type[Model]]:
-        """Return the models whose changes are recorded, each with its `Change.object_kind` as key.
+        """Return the models whose changes the audit log records, by `Change.object_kind`.
 
         Example: contrib.retention.
         """

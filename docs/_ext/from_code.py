@@ -334,16 +334,16 @@ MEANINGS = {
 
 CAUSES = {
     ("scheduled", "ready"): "its time comes, or an operator runs it now",
-    ("scheduled", "held"): "its time comes, but a gate holds it; or later jobs of its session "
-    "overtook it; or its monitor has too many details in flight",
+    ("scheduled", "held"): "its time comes, but a gate holds it. Or earlier: its session lets "
+    "other jobs overtake it, or its monitor takes it back because too many details are in flight",
     ("scheduled", "cancelled"): "it is cancelled",
     ("held", "ready"): "it passes its last gate",
     ("held", "scheduled"): "an operator moves its `run_at` into the future, and no monitor or "
-    "session holds it; or a monitor releases a detail that is not due",
+    "session holds it. Or its monitor releases it before its `run_at`",
     ("held", "cancelled"): "it is cancelled",
     ("ready", "queued"): "a worker claims it",
     ("ready", "scheduled"): "an operator moves its `run_at` into the future",
-    ("ready", "held"): "a gate holds it again before a claim",
+    ("ready", "held"): "a gate takes it back before a worker claims it",
     ("ready", "cancelled"): "it is cancelled",
     ("queued", "held"): "its task is paused or at its limit",
     ("queued", "running"): "it has run for 0.2 s",

@@ -25,7 +25,7 @@ def _shown(row: Routing) -> dict[str, Any]:
 
 @operation(router.get, "/routings", Needs(READ), {200: schemas.RoutingList})
 def list_routings(request: HttpRequest) -> HttpResponse:
-    """List routings of the tenant, without those of every tenant."""
+    """List the tenant's own routings. Routings for every tenant are left out."""
     rows = services.list_routings(caller_of(request).tenant)
     return answer({"items": [_shown(row) for row in rows], "next": None})
 
@@ -40,7 +40,7 @@ def list_routings(request: HttpRequest) -> HttpResponse:
 def set_routing(
     request: HttpRequest, pattern: Pattern, changes: schemas.RoutingChanges
 ) -> HttpResponse:
-    """Route new jobs whose name matches a pattern to a queue.
+    """Route new jobs of the tasks that match a pattern to a queue.
 
     `*` stands for any text.
     """

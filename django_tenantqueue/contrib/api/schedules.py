@@ -30,7 +30,7 @@ def _schedules(request: HttpRequest) -> QuerySet[Schedule]:
 
 @operation(router.get, "/schedules", Needs(READ), {200: schemas.SchedulePage})
 def list_schedules(request: HttpRequest, after: After = 0, limit: Limit = 50) -> HttpResponse:
-    """List schedules of the tenant, without those of every tenant."""
+    """List the tenant's own schedules. Schedules for every tenant are left out."""
     rows = _schedules(request).filter(pk__gt=after).order_by("pk")
     return page_of(rows, limit, _details)
 

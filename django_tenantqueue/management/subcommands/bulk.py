@@ -33,7 +33,7 @@ class Bulk(Subcommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add = parser.add_argument
         add("action", choices=list(ACTIONS), metavar="ACTION", help=", ".join(ACTIONS))
-        add("--state", help="a state, or unfinished, active, finished")
+        add("--state", help="a state, or unfinished, finished, or active: queued or running")
         add("--tenant", help="exact tenant")
         add("--queue", help="exact name of queues")
         add("--queue-id", help="id of one tenant queue")

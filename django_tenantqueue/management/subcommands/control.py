@@ -49,7 +49,9 @@ class ControlSubcommand(Subcommand):
                 parser.add_argument(f"--{kind}", type=row_number, metavar="ID", help=KINDS[kind])
             else:
                 parser.add_argument(_option(kind), help=KINDS[kind])
-        parser.add_argument("--tenant", help="exact tenant. Used alone, it means all its queues")
+        parser.add_argument(
+            "--tenant", help="exact tenant. Used alone, it means all queues of the tenant"
+        )
         if makes:
             parser.add_argument(
                 "--allow-unknown",

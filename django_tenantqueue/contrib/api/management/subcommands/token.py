@@ -25,7 +25,7 @@ class CreateToken(Subcommand):
         add(
             "token_name",
             metavar="NAME",
-            help="the client that will use it, shown in the list of changes",
+            help="the client that will use the token, shown in the list of changes",
         )
         add("--tenant", help="exact tenant; '' for jobs without a tenant")
         add("--all-tenants", action="store_true", help="allow every tenant (in place of --tenant)")

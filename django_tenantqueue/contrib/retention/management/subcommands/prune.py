@@ -22,7 +22,7 @@ WHAT = dict(zip(DAYS, ("jobs", "arguments", "results", "errors"), strict=True))
 
 
 class Prune(Subcommand):
-    help = "Delete history now that retention rules and HISTORY_KEEP_MONTHS do not keep."
+    help = "Delete the history that neither retention rules nor HISTORY_KEEP_MONTHS keeps."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(

@@ -30,7 +30,7 @@ class RoutingSubcommand(Subcommand):
 
 
 class ListRoutings(RoutingSubcommand):
-    help = "List the routings: each is the queue for new jobs of a task or a pattern."
+    help = "List the routings. Each sets the queue of new jobs of a task or a pattern."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
