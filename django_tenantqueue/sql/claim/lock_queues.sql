@@ -7,7 +7,7 @@
 -- tenantqueue_job_slots for fullness, primary keys of queues and rates.
 -- Reasoning: docs/explanation/claim.md.
 WITH RECURSIVE
--- include: steps
+-- include: walk_ready
 , arrival AS MATERIALIZED (
     -- the latest jobs, whose places are returned to the worker
     -- without a condition on the state, which might make the planner choose another index
