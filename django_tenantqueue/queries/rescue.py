@@ -10,9 +10,10 @@ from typing import Any
 import psycopg
 from django.db import transaction
 
+from ..states import State
 from .base import Where, array, execute, fetch
-from .gates import halt_of, halt_sessions
 from .locks import LockClass
+from .session_halt import halt_of, halt_sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,11 @@ class Held:
     """Its gates, for JobGates.read()."""
     queue_id: int = 0
     task: str = ""
+
+    @property
+    def end(self) -> State:
+        """How it ends if it does not run again; fail_jobs.sql does the same."""
+        return State.CANCELLED if self.cancel else State.ERROR
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +119,7 @@ def rescue_worker(
         if ended:
             counted = array(v.id for v in verdicts if v.counted)
             fetch(using, "fail_jobs", {**shared, "ids": array(ended), "counted": counted})
-            halts = (halt_of(job.id, job.gates) for job in held if job.id in ended)
+            halts = (halt_of(job.id, job.end, job.gates) for job in held if job.id in ended)
             halt_sessions(using, [halt for halt in halts if halt is not None])
         if again:
             params = {
