@@ -16,10 +16,11 @@ from ..queries.figures import Counts, sum_failures_by_queue, sum_of_queues
 from ..queries.fleet import BusyQueue, HeldJobs, list_held
 from ..queries.lists import read_in_order
 from .busy_queues import Busy
-from .display_limits import LATE_SECONDS, READ, VISITED
+from .display_limits import READ, VISITED
 from .held import is_late, read_held_of
 from .queue_loads import loads
 from .takers import Takers, read_takers
+from .thresholds import LATE_SECONDS
 
 
 class Trouble(TextChoices):

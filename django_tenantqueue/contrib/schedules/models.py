@@ -37,7 +37,7 @@ from ...features import check_installed
 from ...models import Job, shared_columns
 from ...models.hinted_query import HintedQuerySet
 from ...states import Priority
-from ...status.display_limits import LATE_SECONDS
+from ...status.thresholds import LATE_SECONDS
 from .recurrence import CRON, EPOCH, INTERVAL, LONGEST_EXPRESSION, ONCE, Recurrence
 
 check_installed(__name__)
