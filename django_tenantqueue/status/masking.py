@@ -1,4 +1,7 @@
-"""Hides the secret values of jobs wherever they are shown: the one place that does so."""
+"""Hides the secret values of jobs wherever they are shown: the one place that does so.
+
+The names that are secret are those of MASKED_ARGUMENTS, whose default is SECRETS of settings.py.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The circuit breaker: an endpoint that keeps failing is tried by one job at a time.
 
-Each process has its own. Other jobs are postponed, without counting an attempt.
+Each process has its own. Other jobs are postponed, without counting an attempt. The number of
+failures that opens it is breaker_failures of settings.py.
 """
 
 from __future__ import annotations

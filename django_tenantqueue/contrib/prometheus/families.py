@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from ...queries.fleet import BusyQueue
+from ...status.display_limits import COUNTED_TO, TOTAL_COUNTED_TO
 from .reads import Metrics
 from .totals import buckets
 
@@ -48,7 +49,7 @@ FAMILIES = (
     ),
     Family(
         "tenantqueue_jobs",
-        "Unfinished jobs, up to 10,000 of each state",
+        f"Unfinished jobs, up to {TOTAL_COUNTED_TO:,} of each state",
         lambda now: [
             ((state,), getattr(now.counts, state)) for state in ("ready", "scheduled", "running")
         ],
@@ -56,7 +57,7 @@ FAMILIES = (
     ),
     Family(
         "tenantqueue_held_jobs",
-        "Jobs that a gate holds, up to 10,000",
+        f"Jobs that a gate holds, up to {TOTAL_COUNTED_TO:,}",
         lambda now: [((gate,), jobs) for gate, jobs in asdict(now.counts.held).items()],
         ("gate",),
     ),
@@ -68,7 +69,8 @@ FAMILIES = (
     ),
     Family(
         "tenantqueue_blocked_jobs",
-        "Ready jobs that cannot start, even with more workers, up to 10,000 of each reason",
+        "Ready jobs that cannot start, even with more workers, up to "
+        f"{TOTAL_COUNTED_TO:,} of each reason",
         lambda now: [
             ((reason,), sum(queue.jobs for queue in queues))
             for reason, queues in now.blocked.items()
@@ -83,7 +85,7 @@ FAMILIES = (
     ),
     Family(
         "tenantqueue_startable_jobs",
-        "Ready jobs that would start if more workers were available, up to 1,000",
+        f"Ready jobs that would start if more workers were available, up to {COUNTED_TO:,}",
         lambda now: [((), now.need.startable)],
     ),
     Family(
@@ -135,7 +137,7 @@ FAMILIES = (
     ),
     Family(
         "tenantqueue_queue_waiting_jobs",
-        "Ready jobs of a queue, up to 1,000",
+        f"Ready jobs of a queue, up to {COUNTED_TO:,}",
         lambda now: [(_names(queue), now.loads[queue.id].waiting) for queue in now.queues],
         QUEUE,
     ),

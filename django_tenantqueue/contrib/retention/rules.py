@@ -1,4 +1,7 @@
-"""Retention rules as limits: for how long jobs and their values are kept."""
+"""Retention rules as limits: for how long jobs and their values are kept.
+
+Without a rule, jobs are kept for HISTORY_KEEP_MONTHS, whose default is in settings.py.
+"""
 
 from __future__ import annotations
 
