@@ -25,7 +25,7 @@ from django.core.signing import BadSignature, Signer
 
 from .calls import other_systems, sources
 from .calls.call import Call
-from .calls.given import merged
+from .calls.given_options import merged
 from .calls.option_types import (
     Backoff,
     JobOptions,

@@ -19,7 +19,7 @@ from .busy_queues import Busy
 from .display_limits import READ, VISITED
 from .held import is_late, read_held_of
 from .queue_loads import loads
-from .takers import Takers, read_takers
+from .served_queues import Takers, read_takers
 from .thresholds import LATE_SECONDS
 
 

@@ -27,7 +27,7 @@ from ..deaths import Death, list_deaths
 from ..display_limits import LISTED, NAMED, TOTAL_COUNTED_TO, VISITED
 from ..held import read_held
 from ..queue_loads import untaken_queues
-from ..takers import Takers, read_takers
+from ..served_queues import Takers, read_takers
 from ..thresholds import DIED_WITHIN, FAILED_WITHIN, FAILING_LEAST, FAILING_SHARE
 from ..workers import LEAVING, DutyReport, WorkerState, list_duties, list_running, state_of
 
