@@ -33,11 +33,6 @@ class Held:
     queue_id: int = 0
     task: str = ""
 
-    @property
-    def end(self) -> State:
-        """How it ends if it does not run again; fail_jobs.sql does the same."""
-        return State.CANCELLED if self.cancel else State.ERROR
-
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -119,7 +114,8 @@ def rescue_worker(
         if ended:
             counted = array(v.id for v in verdicts if v.counted)
             fetch(using, "fail_jobs", {**shared, "ids": array(ended), "counted": counted})
-            halts = (halt_of(job.id, job.end, job.gates) for job in held if job.id in ended)
+            ends = [(job, State.CANCELLED if job.cancel else State.ERROR) for job in held]
+            halts = (halt_of(job.id, end, job.gates) for job, end in ends if job.id in ended)
             halt_sessions(using, [halt for halt in halts if halt is not None])
         if again:
             params = {

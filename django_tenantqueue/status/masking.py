@@ -1,7 +1,4 @@
-"""Hides the secret values of jobs wherever they are shown: the one place that does so.
-
-The names that are secret are those of MASKED_ARGUMENTS, whose default is SECRETS of settings.py.
-"""
+"""Hides the secret values of jobs wherever they are shown. SECRETS of settings.py names them."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from typing import Any, Literal
 
-from ...queries.fleet import BusyQueue
 from ...status.display_limits import COUNTED_TO, TOTAL_COUNTED_TO
 from .reads import Metrics
 from .totals import buckets
@@ -34,12 +34,8 @@ class Family:
 
 
 QUEUE = ("tenant", "queue")
-
-
-def _names(queue: BusyQueue) -> tuple[str, str]:
-    return queue.tenant, queue.name
-
-
+ENDS = ("success", "error", "cancelled")
+_names = attrgetter("tenant", "name")
 FAMILIES = (
     Family(
         "tenantqueue_condition",
@@ -71,10 +67,7 @@ FAMILIES = (
         "tenantqueue_blocked_jobs",
         "Ready jobs that cannot start, even with more workers, up to "
         f"{TOTAL_COUNTED_TO:,} of each reason",
-        lambda now: [
-            ((reason,), sum(queue.jobs for queue in queues))
-            for reason, queues in now.blocked.items()
-        ],
+        lambda now: [((why,), sum(q.jobs for q in found)) for why, found in now.blocked.items()],
         ("reason",),
     ),
     Family(
@@ -166,11 +159,7 @@ FAMILIES = (
         lambda now: [
             ((one.label, state), count)
             for one in now.totals
-            for state, count in (
-                ("success", one.succeeded),
-                ("error", one.failed),
-                ("cancelled", one.cancelled),
-            )
+            for state, count in zip(ENDS, (one.succeeded, one.failed, one.cancelled), strict=True)
         ],
         ("task", "state"),
         "counter",
@@ -192,16 +181,14 @@ FAMILIES = (
     Family(
         "tenantqueue_wait_seconds",
         "Wait of jobs, from the time when they could run to their start",
-        lambda now: [
-            ((one.label,), buckets(one.waits), one.wait_micros / 1e6) for one in now.totals
-        ],
+        lambda now: [((t.label,), buckets(t.waits), t.wait_micros / 1e6) for t in now.totals],
         ("task",),
         "histogram",
     ),
     Family(
         "tenantqueue_run_seconds",
         "Run time of jobs",
-        lambda now: [((one.label,), buckets(one.runs), one.run_micros / 1e6) for one in now.totals],
+        lambda now: [((t.label,), buckets(t.runs), t.run_micros / 1e6) for t in now.totals],
         ("task",),
         "histogram",
     ),
