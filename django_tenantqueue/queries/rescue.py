@@ -13,7 +13,7 @@ from django.db import transaction
 from ..states import State
 from .base import Where, array, execute, fetch
 from .locks import LockClass
-from .session_halt import halt_of, halt_sessions
+from .session_halt import halt_sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,9 @@ def rescue_worker(
         if ended:
             counted = array(v.id for v in verdicts if v.counted)
             fetch(using, "fail_jobs", {**shared, "ids": array(ended), "counted": counted})
-            ends = [(job, State.CANCELLED if job.cancel else State.ERROR) for job in held]
-            halts = (halt_of(job.id, end, job.gates) for job, end in ends if job.id in ended)
-            halt_sessions(using, [halt for halt in halts if halt is not None])
+            states = {True: State.CANCELLED, False: State.ERROR}
+            ends = ((job.id, states[job.cancel], job.gates) for job in held if job.id in ended)
+            halt_sessions(using, ends)
         if again:
             params = {
                 "ids": array(v.id for v in again),

@@ -19,7 +19,7 @@ from .follow_ups import FollowUp, read_follow_ups
 from .gates import Released
 from .locks import GATE_LOCK_CLASSES, LockKey
 from .monitors import as_released
-from .session_halt import halt_of, halt_params
+from .session_halt import halt_params
 from .survey import Taken, first_taken_params
 
 TURNSTILE_SECONDS = 3.0
@@ -138,8 +138,8 @@ def _statements(
         statements.append(("finish_jobs", finish_params(worker_id, finished, max_errors)))
     if failed:
         statements.append(("reschedule_jobs", reschedule_params(worker_id, failed, max_errors)))
-    if halts := [halt for d in finished if (halt := halt_of(d.id, d.state, d.gates))]:
-        statements.append(("halt_sessions", halt_params(halts)))
+    if halts := halt_params((done.id, done.state, done.gates) for done in finished):
+        statements.append(("halt_sessions", halts))
     if request is not None:
         statements.append(("lock_queues", lock_params(request)))
         statements.append(("claim_jobs", claim_params(request)))

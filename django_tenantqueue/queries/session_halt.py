@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
 from ..gate_keys import JobGates
@@ -12,35 +11,25 @@ from .base import Where, array, fetch
 
 HALTING = (State.ERROR, State.CANCELLED)
 """Ends of a job that halt its session, where the job or the session wants that."""
+End = tuple[int, str, str | None]
+"""A job that ended: its id, its state, and its gates for JobGates.read()."""
 
 
-@dataclass(frozen=True, slots=True)
-class Halt:
-    """A job of a session with such an end. `wanted`: the job says so."""
-
-    session: str
-    job_id: int
-    wanted: bool
-
-
-def halt_of(job_id: int, state: str, gates: str | None) -> Halt | None:
-    """Return what may halt the session of a job that ended; None: it has none, or no such end."""
-    if state not in HALTING or not gates:
-        return None
-    read = JobGates.read(gates)
-    return None if read.session is None else Halt(read.session, job_id, read.halts)
-
-
-def halt_params(halts: Sequence[Halt]) -> dict[str, Any]:
-    """Return the parameters of halt_sessions.sql."""
+def halt_params(ends: Iterable[End]) -> dict[str, Any]:
+    """Return the parameters of halt_sessions.sql; empty if no session may halt."""
+    bad = ((job_id, gates) for job_id, state, gates in ends if state in HALTING and gates)
+    read = [(job_id, JobGates.read(gates)) for job_id, gates in bad]
+    found = [(job_id, gates) for job_id, gates in read if gates.session is not None]
+    if not found:
+        return {}
     return {
-        "keys": [halt.session for halt in halts],
-        "jobs": array(halt.job_id for halt in halts),
-        "wanted": array(halt.wanted for halt in halts),
+        "keys": [gates.session for _, gates in found],
+        "jobs": array(job_id for job_id, _ in found),
+        "wanted": array(gates.halts for _, gates in found),
     }
 
 
-def halt_sessions(where: Where, halts: Sequence[Halt]) -> None:
-    """Halt sessions in which a job ended badly, where the job or the session wants that."""
-    if halts:
-        fetch(where, "halt_sessions", halt_params(halts))
+def halt_sessions(where: Where, ends: Iterable[End]) -> None:
+    """Halt the sessions of these jobs, where the end, and the job or the session, want that."""
+    if params := halt_params(ends):
+        fetch(where, "halt_sessions", params)

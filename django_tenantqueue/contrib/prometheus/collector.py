@@ -43,8 +43,7 @@ class Collector:
         self._core = client().core
 
     def describe(self) -> Iterator[Metric]:
-        for family in FAMILIES:
-            yield self._metric(family)
+        return map(self._metric, FAMILIES)
 
     def collect(self) -> Iterator[Metric]:
         now = read_metrics(self._using)
