@@ -1,7 +1,6 @@
-"""The circuit breaker: an endpoint that keeps failing is tried by one job at a time.
+"""Circuit breaker: after `breaker_failures` (settings.py), one job at a time tries an endpoint.
 
-Each process has its own. Other jobs are postponed, without counting an attempt. The number of
-failures that opens it is breaker_failures of settings.py.
+Each process has its own. Other jobs are postponed, without counting an attempt.
 """
 
 from __future__ import annotations
