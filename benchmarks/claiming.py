@@ -15,8 +15,8 @@ from django_tenantqueue.queries import claim as queries
 from django_tenantqueue.queries import workers as worker_queries
 from django_tenantqueue.queries.base import statement
 from django_tenantqueue.queries.claim import ClaimedJob
-from django_tenantqueue.queries.exchange import Exchange, exchange
 from django_tenantqueue.queries.finish import Finished
+from django_tenantqueue.queries.round_trip import Exchange, exchange
 from django_tenantqueue.states import State
 from django_tenantqueue.worker.connection import connect
 

@@ -100,7 +100,7 @@ if not TYPE_CHECKING:  # else every name would exist
     def __getattr__(name):
         home = _HOMES.get(name)
         if home is None:
-            from .calls.foreign import no_such_name
+            from .calls.other_systems import no_such_name
 
             raise no_such_name(__name__, name)
         return getattr(import_module(f"{__name__}.{home}"), name)

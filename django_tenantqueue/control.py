@@ -18,7 +18,7 @@ from django.db.models import Model
 from django.utils import timezone
 
 from .bulk import start
-from .calls import foreign
+from .calls import other_systems
 from .calls.arguments import decode_args
 from .calls.options import (
     check_moment,
@@ -415,8 +415,8 @@ def make_queue(tenant: str, name: str, *, using: str | None = None, **columns: A
     `tenant`: "" is no tenant. It also creates queues that STRICT_QUEUES would reject. Raises what
     tune() raises.
     """
-    for wrong in columns.keys() & foreign.QUEUE:
-        said = f"make_queue() has no {wrong!r}: use {foreign.QUEUE[wrong]}"
+    for wrong in columns.keys() & other_systems.QUEUE:
+        said = f"make_queue() has no {wrong!r}: use {other_systems.QUEUE[wrong]}"
         raise InvalidOption(said, option=wrong, value=columns[wrong])
     return control.make_queue(tenant, name, using=using, **columns)
 

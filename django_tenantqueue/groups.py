@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Never, Unpack
 
-from .calls import foreign
+from .calls import other_systems
 from .calls.call import CallLike, read_calls
 from .calls.option_types import GroupOptions
 from .calls.options import NAMES, unknown_option
@@ -55,7 +55,7 @@ class Group:
                 )
             if name in _AT_THE_END:
                 raise InvalidOption(
-                    f"{name}=…: {foreign.DONE}. It reads the states of the jobs with "
+                    f"{name}=…: {other_systems.DONE}. It reads the states of the jobs with "
                     "current_job().summary.details()"
                 )
             if name not in DEFAULTS and name in NAMES:
@@ -111,7 +111,7 @@ class Group:
 
         def __or__(self, other):
             """Raise TypeError: a group is not piped."""
-            raise TypeError(f"a group is not joined by |: use {foreign.DONE}")
+            raise TypeError(f"a group is not joined by |: use {other_systems.DONE}")
 
         def __call__(self, *args, **kwargs):
             """Raise TypeError: a group is enqueued by delay()."""
@@ -119,7 +119,7 @@ class Group:
 
         def __getattr__(self, name):
             """Name the counterpart of a method that groups of other systems have."""
-            raise foreign.unknown_attribute(self, name, foreign.GROUP)
+            raise other_systems.unknown_attribute(self, name, other_systems.GROUP)
 
 
 def group(calls: Iterable[CallLike] | CallLike, /, *more: Never, **unknown: Never) -> Group:

@@ -23,9 +23,9 @@ from typing import (
 from asgiref.sync import sync_to_async
 from django.core.signing import BadSignature, Signer
 
-from .calls import foreign, sources
+from .calls import other_systems, sources
 from .calls.call import Call
-from .calls.given import merged
+from .calls.given_options import merged
 from .calls.option_types import (
     Backoff,
     JobOptions,
@@ -82,7 +82,7 @@ class _KnowsOtherNames:
     if not TYPE_CHECKING:  # else every attribute would exist
 
         def __getattr__(self, name):
-            raise foreign.unknown_attribute(self, name, foreign.METHODS)
+            raise other_systems.unknown_attribute(self, name, other_systems.METHODS)
 
 
 class BoundTask(_KnowsOtherNames, Generic[P]):
@@ -122,7 +122,7 @@ class BoundTask(_KnowsOtherNames, Generic[P]):
         try:
             self._task._check_arguments(args, kwargs)
         except TypeError as error:
-            hint = f"; {foreign.MISSING_RESULTS}" if "missing a required" in str(error) else ""
+            hint = other_systems.MISSING_RESULTS if "missing a required" in str(error) else ""
             raise TypeError(f"{error}{hint}") from None
         return Call(self._task.source, self._options, args, kwargs)
 
@@ -371,8 +371,8 @@ def task(func: Callable[P, R] | None = None, /, **options: Any) -> Any:
 
     - `name`: the name that jobs store; default `module.function`
     - `retry_when`: exception classes, or a callable of the exception; default: every exception
-    - `backoff`: seconds before the second attempt (doubled each time, ± 20 %), or a callable
-      (attempt, error) -> seconds; a timedelta works, too
+    - `backoff`: seconds before the second attempt (doubled each time, varied at random), or
+      a callable (attempt, error) -> seconds; a timedelta works, too
     - `backoff_max`: the longest of these waits; default: the setting BACKOFF_MAX
     - `atomic`: the task's database writes and its success commit in one transaction
     - `hooks`: an object whose class inherits from TaskHooks

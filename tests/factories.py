@@ -27,9 +27,9 @@ from django_tenantqueue.models import (
 from django_tenantqueue.operations.claim import Claimer, Filters, Verdict
 from django_tenantqueue.operations.surveys import MOST_PLACES
 from django_tenantqueue.queries import claim as queries
-from django_tenantqueue.queries import exchange as exchange_queries
 from django_tenantqueue.queries import figures as figure_queries
 from django_tenantqueue.queries import finish as finish_queries
+from django_tenantqueue.queries import round_trip as round_trip_queries
 from django_tenantqueue.queries import survey as survey_queries
 from django_tenantqueue.queries import workers as worker_queries
 from django_tenantqueue.queries.base import statement
@@ -296,7 +296,7 @@ class FakeWorker:
         if self.surveys:
             self.survey()
         request = self.claimer.request(room, room_async)
-        answer = exchange_queries.exchange(
+        answer = round_trip_queries.exchange(
             self.db,
             self.id,
             finished=[success(job) for job in sorted_by_id(finished)],
@@ -360,7 +360,7 @@ class FakeWorker:
         for job in jobs:
             self.claimer.places.finished(job.queue_id)
         done = [success(job, state) for job in sorted_by_id(jobs)]
-        return exchange_queries.exchange(self.db, self.id, finished=done).finished
+        return round_trip_queries.exchange(self.db, self.id, finished=done).finished
 
     def finish_inside(self, jobs: Sequence[ClaimedJob]) -> None:
         params = finish_queries.finish_params(
@@ -374,7 +374,7 @@ class FakeWorker:
             Failed(job.id, job.claim_seq, delay, '{"error": {"message": "it failed"}}')
             for job in sorted_by_id(jobs)
         ]
-        return exchange_queries.exchange(self.db, self.id, failed=failed).rescheduled
+        return round_trip_queries.exchange(self.db, self.id, failed=failed).rescheduled
 
     def give_back(self, jobs: Sequence[ClaimedJob]) -> set[int]:
         """Give claimed jobs back uncounted; return the ids that were this worker's."""

@@ -12,7 +12,7 @@ from django.db import connection
 
 from django_tenantqueue.operations import maintain
 from django_tenantqueue.queries import finish
-from django_tenantqueue.queries.exchange import exchange
+from django_tenantqueue.queries.round_trip import exchange
 from django_tenantqueue.states import Priority, State
 from tests.factories import FakeWorker, make_jobs, make_queue, success
 from tests.test_docs import DOCS, from_code

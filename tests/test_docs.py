@@ -31,8 +31,8 @@ from django_tenantqueue import (
     tasks,
     testing,
 )
-from django_tenantqueue.calls.foreign import NotHere
 from django_tenantqueue.calls.options import NAMES, OF_TASKS
+from django_tenantqueue.calls.other_systems import NotHere
 from django_tenantqueue.calls.task_hooks import HOOKS
 from django_tenantqueue.conf import read_settings
 from django_tenantqueue.contrib.alerts import control as alerts_control

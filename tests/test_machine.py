@@ -23,8 +23,8 @@ from hypothesis.stateful import (
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.claim import Claimer, Verdict
-from django_tenantqueue.queries import exchange as exchange_queries
 from django_tenantqueue.queries import finish as finish_queries
+from django_tenantqueue.queries import round_trip as round_trip_queries
 from django_tenantqueue.queries.claim import ClaimedJob
 from django_tenantqueue.queries.control import promote_jobs
 from django_tenantqueue.queries.finish import Failed, Finished, RunRecord
@@ -121,7 +121,7 @@ class Machine(RuleBasedStateMachine):
         open_queues = self.claimable()
         while True:
             request = claimer.request(room, 0)
-            answer = exchange_queries.exchange_in_transaction("default", worker, request=request)
+            answer = round_trip_queries.exchange_in_transaction("default", worker, request=request)
             verdict = claimer.learn(request, answer)
             if answer.jobs or verdict is not Verdict.AGAIN:
                 break
@@ -155,7 +155,7 @@ class Machine(RuleBasedStateMachine):
     def finish(self, data: st.DataObject, state: str) -> None:
         job_id, job = self.draw(data, *ACTIVE)
         done = Finished(job_id, job.claim_seq, state, 0.0)
-        answer = exchange_queries.exchange_in_transaction(
+        answer = round_trip_queries.exchange_in_transaction(
             "default", job.worker or 0, finished=[done]
         )
         assert answer.finished == {job_id}
@@ -168,7 +168,7 @@ class Machine(RuleBasedStateMachine):
         if job.attempt >= job.max_attempts:
             return
         failed = Failed(job_id, job.claim_seq, delay, '{"error": {"message": "no"}}')
-        answer = exchange_queries.exchange_in_transaction(
+        answer = round_trip_queries.exchange_in_transaction(
             "default", job.worker or 0, failed=[failed]
         )
         assert answer.rescheduled == (set() if job.asked else {job_id})
@@ -204,7 +204,7 @@ class Machine(RuleBasedStateMachine):
         if job.state in ACTIVE and (job.worker, job.claim_seq) == (worker, old.claim_seq):
             return
         done = Finished(old.id, old.claim_seq, "success", 0.0)
-        answer = exchange_queries.exchange_in_transaction("default", worker, finished=[done])
+        answer = round_trip_queries.exchange_in_transaction("default", worker, finished=[done])
         claim = (old.id, old.claim_seq)
         assert answer.finished == set()
         assert finish_queries.return_jobs(connection.connection, worker, [claim]) == set()

@@ -33,7 +33,7 @@ from django_tenantqueue import (
     signals,
     task,
 )
-from django_tenantqueue.calls import foreign
+from django_tenantqueue.calls import other_systems
 from django_tenantqueue.calls.options import NAMES
 from django_tenantqueue.conf import get_settings, read_settings
 from django_tenantqueue.exceptions import (
@@ -152,22 +152,22 @@ def test_longest_backoff_is_refused_when_it_is_no_time(value):
         with_backoff(backoff_max=value)
 
 
-@pytest.mark.parametrize("name", sorted(foreign.METHODS))
+@pytest.mark.parametrize("name", sorted(other_systems.METHODS))
 def test_method_of_another_system_is_answered_with_ours(name):
     for target in (noop, noop.using(queue="mail")):
         with pytest.raises(AttributeError, match=f"{name!r}: use ") as caught:
             getattr(target, name)
-        assert foreign.METHODS[name] in str(caught.value)
+        assert other_systems.METHODS[name] in str(caught.value)
     assert not hasattr(noop, name)
 
 
 @pytest.mark.parametrize(
     ("kind", "make", "known"),
     [
-        ("Job", noop.delay, foreign.JOB),
-        ("Group", lambda: group([noop.call()]), foreign.GROUP),
-        ("Monitor", lambda: group([noop.call()]).delay(), foreign.MONITOR),
-        ("Call", noop.call, foreign.CALL),
+        ("Job", noop.delay, other_systems.JOB),
+        ("Group", lambda: group([noop.call()]), other_systems.GROUP),
+        ("Monitor", lambda: group([noop.call()]).delay(), other_systems.MONITOR),
+        ("Call", noop.call, other_systems.CALL),
     ],
 )
 def test_name_of_another_system_is_answered_with_ours(kind, make, known):
@@ -193,20 +193,20 @@ def use(name: str) -> str:
         return str(error)
 
 
-@pytest.mark.parametrize("name", sorted(foreign.RUNNING))
+@pytest.mark.parametrize("name", sorted(other_systems.RUNNING))
 def test_attribute_of_a_running_task_elsewhere_is_answered_with_ours(name):
     job = use.delay(name)
 
     run_pending()
 
-    assert job.refresh().result == f"RunningJob has no {name!r}: use {foreign.RUNNING[name]}"
+    assert job.refresh().result == f"RunningJob has no {name!r}: use {other_systems.RUNNING[name]}"
 
 
-@pytest.mark.parametrize("name", sorted(foreign.MODULE))
+@pytest.mark.parametrize("name", sorted(other_systems.MODULE))
 def test_import_of_a_name_of_another_system_is_answered_with_ours(name):
     with pytest.raises(ImportError, match=f"django_tenantqueue has no {name!r}: use ") as caught:
         exec(f"from django_tenantqueue import {name}")
-    assert foreign.MODULE[name] in str(caught.value)
+    assert other_systems.MODULE[name] in str(caught.value)
     assert name not in django_tenantqueue.__all__
 
 
@@ -460,14 +460,14 @@ def test_group_of_eager_mode_says_that_it_keeps_no_jobs():
 
 
 KNOWN = (
-    foreign.METHODS,
-    foreign.OPTIONS,
-    foreign.JOB,
-    foreign.RUNNING,
-    foreign.GROUP,
-    foreign.MONITOR,
-    foreign.CALL,
-    foreign.MODULE,
+    other_systems.METHODS,
+    other_systems.OPTIONS,
+    other_systems.JOB,
+    other_systems.RUNNING,
+    other_systems.GROUP,
+    other_systems.MONITOR,
+    other_systems.CALL,
+    other_systems.MODULE,
 )
 
 
@@ -510,12 +510,12 @@ def test_unknown_method_is_told_as_python_tells_it():
     assert (caught.value.name, caught.value.obj) == ("dealy", noop)
 
 
-@pytest.mark.parametrize("name", sorted(foreign.OPTIONS))
+@pytest.mark.parametrize("name", sorted(other_systems.OPTIONS))
 def test_option_of_another_system_is_answered_with_ours(name):
     assert name not in NAMES
     with pytest.raises(InvalidOption, match=f"unknown option '{name}': use ") as caught:
         noop.using(**{name: 1})
-    assert foreign.OPTIONS[name] in str(caught.value)
+    assert other_systems.OPTIONS[name] in str(caught.value)
     with pytest.raises(InvalidOption, match=f"'{name}': use "):
         task(name="tests.foreign", **{name: 1})(lambda: None)
 

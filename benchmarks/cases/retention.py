@@ -20,8 +20,8 @@ from django_tenantqueue.models import TenantQueue
 from django_tenantqueue.operations import maintain
 from django_tenantqueue.operations.claim import Claimer
 from django_tenantqueue.queries import workers as worker_queries
-from django_tenantqueue.queries.exchange import exchange
 from django_tenantqueue.queries.finish import Finished
+from django_tenantqueue.queries.round_trip import exchange
 from django_tenantqueue.states import State
 from django_tenantqueue.worker.connection import connect
 

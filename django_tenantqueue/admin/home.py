@@ -33,10 +33,11 @@ from ..models import (
 )
 from ..operations import control
 from ..queries.fleet import HeldJobs
-from ..status.display_limits import COUNTED_TO, LATE_SECONDS, PERIODS, TOTAL_COUNTED_TO
+from ..status.display_limits import COUNTED_TO, PERIODS, TOTAL_COUNTED_TO
 from ..status.figures import duration_text, rate_text
 from ..status.held import cause_text, is_late, place_text
 from ..status.overview import Overview, QueueLine, TaskLine, read_overview
+from ..status.thresholds import LATE_SECONDS
 from ..status.workers import WorkerState
 from .acting import acting
 from .charts import Tile, gauge, sparkline

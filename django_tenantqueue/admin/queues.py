@@ -20,10 +20,11 @@ from django.utils.translation import gettext_lazy as _
 from ..conf import get_settings
 from ..models import TenantQueue
 from ..operations import control
-from ..status.display_limits import COUNTED_TO, LATE_SECONDS
+from ..status.display_limits import COUNTED_TO
 from ..status.figures import duration_text
 from ..status.held import held_text, is_late
 from ..status.queue_troubles import QueueNow, Trouble, read_now
+from ..status.thresholds import LATE_SECONDS
 from .base import EmptyList
 from .charts import gauge
 from .filters import QueueNameFilter

@@ -20,8 +20,8 @@ from ..models import Worker
 from ..models.worker import SILENT, Role
 from ..queries.fleet import RunningClaim, count_claims_of_workers
 from ..status import workers as worker_status
-from ..status.clock import CLOCK_SECONDS
 from ..status.figures import memory_text, rate_text
+from ..status.thresholds import CLOCK_SECONDS
 from ..status.workers import WorkerState
 from .base import EmptyList
 from .formats import (

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from ..exceptions import InvalidArgument, InvalidOption
 from ..features import Feature, hooks
-from . import foreign
+from . import other_systems
 from .options import Options, needs_app
 from .sources import Source, describe_method, describe_rows
 
@@ -29,15 +29,15 @@ class Call:
 
         def __or__(self, other):
             """Raise TypeError: calls are not piped."""
-            raise TypeError(f"calls are not joined by |: use {foreign.MODULE['chain']}")
+            raise TypeError(f"calls are not joined by |: use {other_systems.MODULE['chain']}")
 
         def __call__(self, *args, **kwargs):
             """Raise TypeError: a call is a description."""
-            raise TypeError(f"a call is not called: use {foreign.CALL['delay']}")
+            raise TypeError(f"a call is not called: use {other_systems.CALL['delay']}")
 
         def __getattr__(self, name):
             """Name the counterpart of a method that signatures of other systems have."""
-            raise foreign.unknown_attribute(self, name, foreign.CALL)
+            raise other_systems.unknown_attribute(self, name, other_systems.CALL)
 
 
 class CallableAlone(Protocol):

@@ -18,7 +18,7 @@ from ..features import Feature, hooks
 from ..settings import TEN_YEARS
 from ..states import CENTURY, EARLIEST, LATEST, MOST_ATTEMPTS, Priority
 from ..text import is_storable
-from . import foreign
+from . import other_systems
 from .serial import Serial
 from .unique import Unique
 
@@ -95,7 +95,7 @@ def of_apps() -> dict[str, Callable[[Any, Any], Any]]:
 
 
 def unknown_option(
-    name: str, known: Any, elsewhere: Mapping[str, str] = foreign.OPTIONS
+    name: str, known: Any, elsewhere: Mapping[str, str] = other_systems.OPTIONS
 ) -> InvalidOption:
     """Return the error for an option that does not exist, with the one that is meant."""
     if name in elsewhere:
@@ -115,9 +115,9 @@ def explained(error: TypeError, func: Any, kwargs: Mapping[str, Any], using: str
     for name in sorted(kwargs.keys() - inspect.signature(func).parameters.keys()):
         if name in NAMES:
             return TypeError(f"{error}; if the option is meant: {using.format(f'{name}=…')}")
-        if name in foreign.OPTIONS:
+        if name in other_systems.OPTIONS:
             return TypeError(
-                f"{error}; if the option is meant: use {foreign.OPTIONS[name]}. Options come "
+                f"{error}; if the option is meant: use {other_systems.OPTIONS[name]}. Options come "
                 f"before the arguments: {using.format('…')}"
             )
     return TypeError(str(error))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
 
-from ..calls import foreign
+from ..calls import other_systems
 from ..exceptions import Cancelled, ClaimLost, InvalidArgument
 from ..models import Job
 from ..queries.claim import ClaimedJob
@@ -93,7 +93,7 @@ class RunningJob:
 
         def __getattr__(self, name):
             """Name the counterpart of an attribute that running tasks of other systems have."""
-            raise foreign.unknown_attribute(self, name, foreign.RUNNING)
+            raise other_systems.unknown_attribute(self, name, other_systems.RUNNING)
 
     @property
     def id(self) -> int:

@@ -15,7 +15,7 @@ from ..calls import tracing
 from ..calls.arguments import decode_args, encode_result
 from ..calls.call import Call, ending_calls
 from ..calls.context import check_coroutine, surroundings
-from ..calls.given import merged
+from ..calls.given_options import merged
 from ..calls.options import Options
 from ..calls.sources import Source, resolve
 from ..calls.tenant import get_tenant, use_tenant

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..calls.foreign import no_such_name
+from ..calls.other_systems import no_such_name
 from .change import Change
 from .duty import Duty
 from .figure import Figure

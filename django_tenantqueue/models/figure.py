@@ -7,9 +7,6 @@ from django.utils.translation import gettext_lazy as _
 
 from .fields import NumberListField
 
-FAILING_SHARE = 0.5
-"""Share of a task's runs that failed, from which it is a problem, also in rules that name none."""
-
 
 class Figure(models.Model):
     """What happened in one minute, hour or day to the jobs of one task in one queue.

@@ -9,7 +9,7 @@ from django.core.exceptions import FieldDoesNotExist, FieldError
 from django.db import models
 from django.db.models import sql
 
-from ..calls import foreign
+from ..calls import other_systems
 from ..exceptions import InvalidOption
 from ..states import State, state_meant
 
@@ -58,7 +58,7 @@ def _kind(opts: Any) -> str:
 
 def _with_hint(error: E, opts: Any, *names: str) -> E:
     """Return the error with what is used in place of the first known one of the names."""
-    known = {} if opts is None else foreign.COLUMNS.get(_kind(opts), {})
+    known = {} if opts is None else other_systems.COLUMNS.get(_kind(opts), {})
     text = str(error)
     for name in names:
         meant = known.get(name.partition("__")[0])

@@ -18,7 +18,7 @@ from django.db.models import F, Q
 from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext_lazy as _
 
-from ..calls import foreign
+from ..calls import other_systems
 from ..calls.arguments import are_removed
 from ..conf import get_settings
 from ..coroutines import twin
@@ -104,7 +104,7 @@ class Job(models.Model):
     State = State
     """The states by their names, as in `Job.State.ERROR`."""
     if not TYPE_CHECKING:
-        Status = foreign.NotHere(foreign.JOB)
+        Status = other_systems.NotHere(other_systems.JOB)
     state = StateField(_("state"), max_length=10, choices=State.choices)
     final = models.BooleanField(default=False, editable=False)
     is_async = models.BooleanField(_("coroutine"), default=False)
@@ -332,7 +332,7 @@ class Job(models.Model):
 
         def __getattr__(self, name):
             """Name the counterpart of an attribute that results of other systems have."""
-            raise foreign.unknown_attribute(self, name, foreign.JOB)
+            raise other_systems.unknown_attribute(self, name, other_systems.JOB)
 
     def wait(self, timeout: float | timedelta = 30.0) -> Self:
         """Wait until the job has ended; return self, refreshed.

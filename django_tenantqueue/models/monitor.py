@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
-from ..calls import foreign
+from ..calls import other_systems
 from ..calls.options import unknown_option
 from ..conf import get_settings
 from ..coroutines import twin
@@ -65,7 +65,7 @@ class MonitorManager(models.Manager["ConcurrentJobMonitor"]):
     ) -> ConcurrentJobMonitor:
         """Create a monitor and its details in the current transaction. See operations.monitors."""
         for option in unknown:
-            raise unknown_option(option, _OPTIONS, {**foreign.OPTIONS, **foreign.START})
+            raise unknown_option(option, _OPTIONS, {**other_systems.OPTIONS, **other_systems.START})
         started: ConcurrentJobMonitor = _operation("start")(
             name,
             details,
@@ -186,7 +186,7 @@ class ConcurrentJobMonitor(models.Model):
 
         def __getattr__(self, name):
             """Name the counterpart of an attribute that results of groups have."""
-            raise foreign.unknown_attribute(self, name, foreign.MONITOR)
+            raise other_systems.unknown_attribute(self, name, other_systems.MONITOR)
 
     def details(self) -> models.QuerySet[ConcurrentJobMonitorDetail]:
         """Return its details, with finished ones, without its anchor.

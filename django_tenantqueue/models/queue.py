@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
-from ..calls import foreign
+from ..calls import other_systems
 from ..coroutines import twin
 from ..exceptions import InvalidState
 from . import shared_columns
@@ -107,8 +107,8 @@ class TenantQueue(models.Model):
         )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        for name in kwargs.keys() & foreign.QUEUE:
-            raise TypeError(f"TenantQueue has no {name!r}: use {foreign.QUEUE[name]}")
+        for name in kwargs.keys() & other_systems.QUEUE:
+            raise TypeError(f"TenantQueue has no {name!r}: use {other_systems.QUEUE[name]}")
         super().__init__(*args, **kwargs)
 
     def __str__(self) -> str:
@@ -118,7 +118,7 @@ class TenantQueue(models.Model):
 
         def __getattr__(self, name):
             """Say what is used here in place of an attribute that queues elsewhere have."""
-            raise foreign.unknown_attribute(self, name, foreign.QUEUE)
+            raise other_systems.unknown_attribute(self, name, other_systems.QUEUE)
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
         """Delete it. Raises InvalidState while it has jobs, which would have no tenant then."""

@@ -12,7 +12,7 @@ from typing import Any, cast
 from django.db import transaction
 from django.utils import timezone
 
-from ..calls.given import merged
+from ..calls.given_options import merged
 from ..calls.options import Options
 from ..calls.secret_option import with_mark
 from ..calls.serial import session_of

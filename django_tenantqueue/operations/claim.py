@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ..queries.claim import MOST_ROOM, ClaimRequest, Look
-from ..queries.exchange import Exchange
+from ..queries.round_trip import Exchange
 from .passed_over import PassedOver
 from .places import BLOCKED_SECONDS, DISPATCH_SECONDS, SHORT_REST_SECONDS, Places
 from .surveys import Surveys

@@ -24,9 +24,9 @@ from ..queries.unique import Placed
 from ..states import FINAL
 from .follow_ups import encode_follow_ups
 from .gates import release_later, wake_later
+from .max_waiting import is_limited, take_room
 from .new_job import gated_row, gates_of, keyed_call, new_job
 from .queues import Target, find_target, queue_id_of
-from .room import is_limited, take_room
 from .unique import KeyedCall, place
 
 BULK_ROWS = 5000

@@ -13,7 +13,7 @@ from django.utils import timezone
 from ..calls import tracing
 from ..calls.call import Call, check_callback, check_detail, read_call, read_calls
 from ..calls.context import capture_context
-from ..calls.given import merged
+from ..calls.given_options import merged
 from ..calls.options import Options, check_whole
 from ..calls.serial import Serial
 from ..calls.sources import NOTHING, Source

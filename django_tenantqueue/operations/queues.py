@@ -18,7 +18,7 @@ from ..exceptions import QueueRetired, UnknownQueue
 from ..features import Feature, hooks
 from ..models import TenantQueue
 from ..queries import enqueue as queries
-from .room import forget_rooms
+from .max_waiting import forget_rooms
 
 _queue_ids: dict[tuple[str, str, str], int] = {}
 """(alias, tenant, queue) -> id. Rows are never deleted; a stale entry is noticed and replaced."""

@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 
 from ..queries.claim import ClaimRequest, Look
-from ..queries.exchange import TURNSTILE_SECONDS
+from ..queries.round_trip import TURNSTILE_SECONDS
 from ..queries.survey import TAKEN_MARGIN_SECONDS, Survey, Taken, survey_ready
 from .places import MOST_STEPS, Places
 

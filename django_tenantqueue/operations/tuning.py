@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import FloatField, IntegerField, Model, QuerySet
 from django.utils.translation import gettext
 
-from ..calls import foreign
+from ..calls import other_systems
 from ..exceptions import InvalidArgument, InvalidOption
 from ..models import Change
 from .changes import Edit, merged, record_edits, record_rows
@@ -82,7 +82,7 @@ def lock_or_make(rows: QuerySet[M], unique: Sequence[str], values: Mapping[str, 
 def check_columns(changes: Mapping[str, Any], tunable: Sequence[str]) -> None:
     """Raise InvalidOption when a column cannot be tuned."""
     for name in sorted(set(changes) - set(tunable)):
-        meant = foreign.QUEUE.get(name)
+        meant = other_systems.QUEUE.get(name)
         hint = f"use {meant}. It" if meant in tunable else "it"
         raise InvalidOption(f"{name!r} cannot be tuned: {hint} must be one of {tunable}")
 

@@ -8,9 +8,11 @@ from datetime import datetime
 from typing import Any
 
 from ..gate_keys import JobGates
+from ..states import State
 from .base import Where, array, fetch
 from .follow_ups import FollowUp, read_follow_ups
 from .lists import fetch_in_order
+from .session_halt import HALTING
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ def cancel_waiting_jobs(
 
     `error`: the reason, as `errors` has it.
     """
-    rows = fetch(where, "cancel_waiting_jobs", {"ids": array(ids), "error": error})
+    params = {"ids": array(ids), "error": error, "halts": State.CANCELLED in HALTING}
+    rows = fetch(where, "cancel_waiting_jobs", params)
     cancelled = {job_id: JobGates.read(gates) for job_id, _, gates in rows}
     return cancelled, read_follow_ups(row[1] for row in rows)
 

@@ -11,7 +11,6 @@ import psycopg
 from ..states import State
 from .base import array, execute, execute_bounded, fetch, text_array
 from .follow_ups import FollowUp, read_follow_ups
-from .gates import Halt, halt_of
 
 NO_ERRORS: Mapping[tuple[int, int], str] = {}
 
@@ -32,10 +31,6 @@ class Finished:
     result_ref: str | None = None
     extra: str | None = None
     gates: str | None = None
-
-    def halt(self) -> Halt | None:
-        """Return the Halt of this job, if it did not succeed."""
-        return None if self.state == State.SUCCESS else halt_of(self.id, self.gates)
 
 
 @dataclass(frozen=True, slots=True)

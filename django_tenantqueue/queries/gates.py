@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import psycopg
 
-from ..gate_keys import EXCLUSIVE, LIMIT_USER, MONITOR, SESSION, JobGates
+from ..gate_keys import EXCLUSIVE, LIMIT_USER, MONITOR, SESSION
 from .base import Where, array, fetch
 from .locks import GATE_LOCK_CLASSES
 
@@ -103,36 +102,6 @@ def find_open(
     params = {"after": after, "most": most, "kind": kind, "user_slots": user_slots}
     rows = fetch(where, "find_open_gates", params)
     return {key for key, is_open in rows if is_open}, rows[-1][0] if len(rows) == most else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Halt:
-    """A job of a session that ended in error or was cancelled. `wanted`: the job says so."""
-
-    session: str
-    job_id: int
-    wanted: bool
-
-
-def halt_of(job_id: int, gates: str | None) -> Halt | None:
-    """Return what may halt the session of a job that ended badly; None: it has none."""
-    read = JobGates.read(gates) if gates else JobGates()
-    return None if read.session is None else Halt(read.session, job_id, read.halts)
-
-
-def halt_params(halts: Sequence[Halt]) -> dict[str, Any]:
-    """Return the parameters of halt_sessions.sql."""
-    return {
-        "keys": [halt.session for halt in halts],
-        "jobs": array(halt.job_id for halt in halts),
-        "wanted": array(halt.wanted for halt in halts),
-    }
-
-
-def halt_sessions(where: Where, halts: Sequence[Halt]) -> None:
-    """Halt sessions in which a job ended badly, where the job or the session wants that."""
-    if halts:
-        fetch(where, "halt_sessions", halt_params(halts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from typing import Any
 import psycopg
 from django.db import transaction
 
+from ..states import State
 from .base import Where, array, execute, fetch
-from .gates import halt_of, halt_sessions
 from .locks import LockClass
+from .session_halt import halt_sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +114,9 @@ def rescue_worker(
         if ended:
             counted = array(v.id for v in verdicts if v.counted)
             fetch(using, "fail_jobs", {**shared, "ids": array(ended), "counted": counted})
-            halts = (halt_of(job.id, job.gates) for job in held if job.id in ended)
-            halt_sessions(using, [halt for halt in halts if halt is not None])
+            states = {True: State.CANCELLED, False: State.ERROR}
+            ends = ((job.id, states[job.cancel], job.gates) for job in held if job.id in ended)
+            halt_sessions(using, ends)
         if again:
             params = {
                 "ids": array(v.id for v in again),

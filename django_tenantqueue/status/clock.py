@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from ..queries.survey import TAKEN_MARGIN_SECONDS
-
-CLOCK_SECONDS = TAKEN_MARGIN_SECONDS / 10
-"""A clock that differs from the server's by more than this is a problem."""
-
 
 def clock_text(ahead: float) -> str:
     """Return what a worker says of a clock that is wrong; `ahead`: seconds, below 0 if behind."""

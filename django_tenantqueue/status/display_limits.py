@@ -1,4 +1,4 @@
-"""How much pages, reports and answers read and show, and from when they call something late."""
+"""How much pages, reports and answers read and show."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ MESSAGE = 2000
 TEXT = 10_000
 """Characters of a text that a page shows as a whole: arguments, a result, a traceback."""
 
-LATE_SECONDS = 60.0
-"""A queue's first job, a schedule or the maintenance is late when it is due for longer."""
 PERIODS = {1: 60.0, 24: 3600.0, 168: 10_800.0}
 """Ranges of figures that pages offer: hours, and the seconds of one point of the chart."""
 

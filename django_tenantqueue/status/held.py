@@ -11,8 +11,9 @@ from django.utils.translation import gettext_lazy as _
 from .. import gate_keys
 from ..queries import fleet as queries
 from ..queries.fleet import HeldCounts, HeldJobs
-from .display_limits import COUNTED_TO, LATE_SECONDS, NAMED, VISITED
+from .display_limits import COUNTED_TO, NAMED, VISITED
 from .figures import NOTHING, counted_text, rough_text
+from .thresholds import LATE_SECONDS
 
 GATES: dict[str | None, Any] = {
     gate_keys.MONITOR: _("monitor"),

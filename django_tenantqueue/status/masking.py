@@ -1,4 +1,4 @@
-"""Hides the secret values of jobs wherever they are shown: the one place that does so."""
+"""Hides the secret values of jobs wherever they are shown. SECRETS of settings.py names them."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from ..conf import get_settings
 from ..models import Job, QueueRate, TenantQueue
 from ..queries.control import QueueLoad, count_queues
 from .display_limits import COUNTED_TO, TOTAL_COUNTED_TO
-from .takers import Takers
+from .served_queues import Takers
 
 
 def unknown_queues(using: str, names: Iterable[str]) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 
 from django.db.models import TextChoices
 from django.utils import timezone
@@ -16,10 +15,11 @@ from ..queries.figures import Counts, sum_failures_by_queue, sum_of_queues
 from ..queries.fleet import BusyQueue, HeldJobs, list_held
 from ..queries.lists import read_in_order
 from .busy_queues import Busy
-from .display_limits import LATE_SECONDS, READ, VISITED
+from .display_limits import READ, VISITED
 from .held import is_late, read_held_of
 from .queue_loads import loads
-from .takers import Takers, read_takers
+from .served_queues import Takers, read_takers
+from .thresholds import FAILED_WITHIN, LATE_SECONDS
 
 
 class Trouble(TextChoices):
@@ -63,7 +63,7 @@ def read_now(using: str, queues: Iterable[TenantQueue]) -> dict[int, QueueNow]:
         counted = loads(using, ids)
         for one in read_held_of(using, ids):
             held[one.queue_id].append(one)
-    figures = sum_of_queues(using, ids, since=an_hour_ago())
+    figures = sum_of_queues(using, ids, since=timezone.now() - FAILED_WITHIN)
     takers = read_takers(using)
     found = {}
     for row in rows:
@@ -96,7 +96,7 @@ def troubles_of(
 def failing_queues(using: str) -> Found:
     """Return the queues whose jobs ended in error in the last hour."""
     with read_in_order(using):
-        found = sum_failures_by_queue(using, since=an_hour_ago(), visits=READ)
+        found = sum_failures_by_queue(using, since=timezone.now() - FAILED_WITHIN, visits=READ)
     ids = [queue.queue_id for queue in found if queue.failed]
     return Found(ids, any(queue.capped for queue in found))
 
@@ -126,11 +126,6 @@ def find_late(queues: Iterable[BusyQueue]) -> list[BusyQueue]:
     """Return those that are late although they are neither paused nor without slots."""
     going_on = [queue for queue in queues if not queue.paused and queue.num_slots != 0]
     return [queue for queue in going_on if (queue.wait_seconds or 0) > LATE_SECONDS]
-
-
-def an_hour_ago() -> datetime:
-    """Return the beginning of the last hour."""
-    return timezone.now() - timedelta(hours=1)
 
 
 def is_full(slots: int | None, taken: int) -> bool:

@@ -32,12 +32,12 @@ from ..operations.gates import follow_later, keys_of, release
 from ..operations.maintain import expire
 from ..operations.task_gate import take
 from ..operations.unique import keys_to_free
-from ..queries import exchange as exchange_queries
 from ..queries import finish as finish_queries
+from ..queries import round_trip as round_trip_queries
 from ..queries.claim import ClaimedJob
 from ..queries.control import promote_jobs
-from ..queries.exchange import Exchange
 from ..queries.finish import Failed, Finished
+from ..queries.round_trip import Exchange
 from ..queries.unique import free_keys
 from ..states import CENTURY
 from .assertions import (
@@ -154,7 +154,7 @@ def _claim_one(using: str, claimer: Claimer) -> ClaimedJob | None:
         request = claimer.request(1, 0)
         request.room_async = 1
         with transaction.atomic(using=using):  # both statements of the claim need one
-            answer = exchange_queries.exchange_in_transaction(using, TEST_WORKER, request=request)
+            answer = round_trip_queries.exchange_in_transaction(using, TEST_WORKER, request=request)
         verdict = claimer.learn(request, answer)
         freed += _set_aside(using, claimer)
         if answer.jobs:
@@ -233,7 +233,7 @@ def _run(using: str, claimed: ClaimedJob) -> None:
 
 
 def _store(using: str, finished: Sequence[Finished], failed: Sequence[Failed] = ()) -> Exchange:
-    return exchange_queries.exchange_in_transaction(
+    return round_trip_queries.exchange_in_transaction(
         using,
         TEST_WORKER,
         finished=finished,

@@ -13,7 +13,7 @@ from typing import Any
 from django.db import connections
 from django.db.models import Max
 
-from ..calls.given import merged
+from ..calls.given_options import merged
 from ..calls.known import known_signature
 from ..calls.options import NAMES, Options
 from ..calls.sources import Source, describe_function, describe_method, describe_named

@@ -39,8 +39,8 @@ from ..queries.claim import MOST_ROOM
 from ..queries.workers import NewWorker
 from .child import orm_thread
 from .child.executors import raise_in_thread
-from .child.give_back import RETRIABLE
 from .child.loop import ClaimLoop
+from .child.return_claims import RETRIABLE
 from .config import KILL_SECONDS, WorkerConfig
 from .connection import PROBE_SECONDS, WorkerConnection, connect
 from .shared_memory import BegunJob, SharedMemory

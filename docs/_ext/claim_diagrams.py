@@ -22,7 +22,7 @@ class Queue:
 def served(lane: Sequence[Queue], room: int, used: int = 0) -> list[tuple[str, int]]:
     """Return what a claim takes of a lane: name of the queue, and job.
 
-    As in sql/parts/choose_jobs.sql. `used`: the jobs that the first queue has had of its turn.
+    As in sql/claim/claim_jobs.sql. `used`: the jobs that the first queue has had of its turn.
     """
     ranked = [
         ((nth + (used if place == 0 else 0)) // queue.weight, place, nth, (queue.name, job))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from django_tenantqueue import Serial, group, task
-from django_tenantqueue.calls.given import merged
+from django_tenantqueue.calls.given_options import merged
 from django_tenantqueue.calls.options import Options
 from django_tenantqueue.calls.serial import session_of
 from django_tenantqueue.exceptions import InvalidOption

@@ -12,7 +12,7 @@ from django_tenantqueue.execution.outcome import Outcome
 from django_tenantqueue.models import TenantQueue, Worker
 from django_tenantqueue.operations.claim import Verdict
 from django_tenantqueue.operations.places import BLOCKED_SECONDS
-from django_tenantqueue.queries import exchange as exchange_queries
+from django_tenantqueue.queries import round_trip as round_trip_queries
 from django_tenantqueue.queries.base import statement
 from django_tenantqueue.queries.finish import Finished
 from django_tenantqueue.queries.locks import LockKey
@@ -25,12 +25,12 @@ from tests.timing import TooLate, assert_within
 
 def claim_in_line(worker: FakeWorker) -> list[int]:
     request = worker.claimer.request(1, 0)
-    answer = exchange_queries.exchange(worker.db, worker.id, request=request, at_turnstile=True)
+    answer = round_trip_queries.exchange(worker.db, worker.id, request=request, at_turnstile=True)
     return [job.id for job in answer.jobs]
 
 
 def stand_in_front(db: psycopg.Connection) -> None:
-    db.execute(exchange_queries.TURNSTILE_TIMEOUT)
+    db.execute(round_trip_queries.TURNSTILE_TIMEOUT)
     db.execute(statement("wait_at_turnstile"), {"key": LockKey.TURNSTILE})
 
 
@@ -79,7 +79,7 @@ def test_worker_in_line_sees_other_queues_when_its_turn_comes(worker, open_conne
 
 
 def test_wait_in_line_ends_when_it_takes_too_long(worker, open_connection, monkeypatch):
-    monkeypatch.setattr(exchange_queries, "TURNSTILE_TIMEOUT", b"SET LOCAL lock_timeout = 50")
+    monkeypatch.setattr(round_trip_queries, "TURNSTILE_TIMEOUT", b"SET LOCAL lock_timeout = 50")
     job = make_job()
     first = open_connection()
     with first.transaction():
@@ -239,7 +239,7 @@ def test_next_job_is_taken_at_once_when_an_atomic_one_has_ended(open_connection,
         loop.turn_until(lambda: loop.claim_loop.next_claim.due_at > time.monotonic() + 1.0)
 
         ended = Finished(first, running._claimed.claim_seq, "success", 0.1)
-        exchange_queries.exchange(watcher, loop.id, finished=[ended])
+        round_trip_queries.exchange(watcher, loop.id, finished=[ended])
         loop.executor.jobs.remove(running)
         loop.claim_loop.report(running, Outcome(stored=True))
 

@@ -14,7 +14,7 @@ from django_tenantqueue.exceptions import UnknownTask
 from django_tenantqueue.execution.outcome import UNKNOWN_CLASS
 from django_tenantqueue.models import Job, Worker
 from django_tenantqueue.operations import control
-from django_tenantqueue.queries import exchange as queries
+from django_tenantqueue.queries import round_trip as queries
 from tests.concurrency.loops import FakeLoop, turned_loop
 from tests.factories import make_job, make_jobs, make_queue, state_of, states_of
 

@@ -10,7 +10,7 @@ from django_tenantqueue.models import Job
 from django_tenantqueue.operations import claim
 from django_tenantqueue.operations.claim import Verdict
 from django_tenantqueue.queries import claim as queries
-from django_tenantqueue.queries import exchange as exchange_queries
+from django_tenantqueue.queries import round_trip as round_trip_queries
 from django_tenantqueue.queries import survey as survey_queries
 from django_tenantqueue.queries.survey import Taken
 from tests.concurrency.held import GONE, come_and_go
@@ -135,9 +135,9 @@ def test_count_is_not_believed_when_the_clock_was_set_back(worker, snapshot, exa
     assert Job.objects.active().count() == 3
 
 
-def exchange(worker: FakeWorker) -> exchange_queries.Exchange:
+def exchange(worker: FakeWorker) -> round_trip_queries.Exchange:
     request = worker.claimer.request(2, 0)
-    answer = exchange_queries.exchange(worker.db, worker.id, request=request)
+    answer = round_trip_queries.exchange(worker.db, worker.id, request=request)
     worker.claimer.learn(request, answer)
     return answer
 

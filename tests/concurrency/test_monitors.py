@@ -17,9 +17,9 @@ from django_tenantqueue.operations.gates import keys_of, release
 from django_tenantqueue.operations.monitor_control import Feeder, tune_monitor
 from django_tenantqueue.queries import monitors as queries
 from django_tenantqueue.queries.base import statement
-from django_tenantqueue.queries.exchange import exchange
 from django_tenantqueue.queries.finish import Finished
 from django_tenantqueue.queries.locks import GATE_LOCK_CLASSES, LockClass
+from django_tenantqueue.queries.round_trip import exchange
 from django_tenantqueue.states import State
 from django_tenantqueue.worker.child import release_after_finish
 from tests.concurrency.loops import turned_loop

@@ -11,8 +11,8 @@ from django_tenantqueue.operations import surveys as module
 from django_tenantqueue.operations.places import Places
 from django_tenantqueue.operations.surveys import Surveys
 from django_tenantqueue.queries.claim import ClaimRequest, Look
-from django_tenantqueue.queries.exchange import TURNSTILE_SECONDS
 from django_tenantqueue.queries.gates import Place
+from django_tenantqueue.queries.round_trip import TURNSTILE_SECONDS
 from django_tenantqueue.queries.survey import TAKEN_MARGIN_SECONDS, Survey, Taken
 from tests.factories import Clock
 

@@ -18,8 +18,8 @@ from django_tenantqueue.operations.gates import Sweep, keys_of, release
 from django_tenantqueue.operations.monitor_control import cancel_monitor
 from django_tenantqueue.operations.task_control import delete_controls, tune_control
 from django_tenantqueue.queries.claim import ClaimedJob
-from django_tenantqueue.queries.exchange import exchange_in_transaction
 from django_tenantqueue.queries.finish import Finished
+from django_tenantqueue.queries.round_trip import exchange_in_transaction
 from django_tenantqueue.testing import run_commit_hooks, run_pending
 from tests.factories import (
     cap_task,

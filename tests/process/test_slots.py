@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django_tenantqueue.models import Job, TenantQueue
 from django_tenantqueue.operations.claim import Claimer, Filters
 from django_tenantqueue.operations.control import tune_queue
-from django_tenantqueue.queries.exchange import exchange_in_transaction
+from django_tenantqueue.queries.round_trip import exchange_in_transaction
 from django_tenantqueue.states import State
 from tests.intervals import Limits, breaches, most_at_once
 from tests.testapp.models import Interval

@@ -143,7 +143,7 @@ CASES: dict[str, list[Case]] = {
         Case(lambda _: {"key": 7}, worker=True),
     ],
     "fail_jobs": [Case(failed_jobs, HOT_KEY, 4000)],
-    "cancel_waiting_jobs": [Case(ids("ready", error=None), HOT_KEY, 4000)],
+    "cancel_waiting_jobs": [Case(ids("ready", error=None, halts=True), HOT_KEY, 4000)],
     "claim_jobs": [
         Case(
             claims(),

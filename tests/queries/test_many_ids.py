@@ -185,7 +185,7 @@ CASES: dict[str, Many] = {
     "mark_task_jobs": Many({}, CLAIMED, control(1)),
     "read_previous_results": Many(CLAIMS, {**CLAIMED, "previous_id": "n"}),
     "request_cancel": Many(CLAIMS, CLAIMED),
-    "cancel_waiting_jobs": Many({"ids": array(IDS), "error": None}, READY),
+    "cancel_waiting_jobs": Many({"ids": array(IDS), "error": None, "halts": True}, READY),
     "set_priority": Many({"ids": array(IDS), "priority": 5, "lane": 5}, READY),
     "set_queue": Many({"ids": array(IDS), "queue_id": 2}, READY, QUEUES),
     "set_run_at": Many({"ids": array(IDS), "run_at": datetime.now(UTC)}, READY),

@@ -16,14 +16,13 @@ from django.utils.translation import gettext_lazy as _
 from ... import features
 from ...exceptions import Unsupported
 from ...features import Condition, Feature, Severity, Sighting, Watch
-from ...models.figure import FAILING_SHARE
 from ...queries.figures import ALL, list_failing_tasks, list_failures, list_figures_of_queues
 from ...status.conditions import Code, conditions, sentence
-from ...status.conditions.look import FAILING_LEAST
 from ...status.deaths import list_deaths
 from ...status.display_limits import COUNTED_TO, READ, VISITED
 from ...status.figures import NOTHING, rough_text
 from ...status.job_pages import queue_ids
+from ...status.thresholds import FAILING_LEAST, FAILING_SHARE
 from . import waiting
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import transaction
 
-from ...calls.given import merged
+from ...calls.given_options import merged
 from ...calls.options import Options
 from ...calls.sources import find_task, registered_tasks
 from ...calls.unique import Unique

@@ -13,7 +13,7 @@ from django.apps import apps
 from django.core.checks import CheckMessage, Error
 from django.utils import timezone
 
-from ...calls.given import merged
+from ...calls.given_options import merged
 from ...calls.options import Options, check_queue, unknown_option
 from ...calls.serial import Serial
 from ...calls.sources import check_call, register_finder

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 
 from ...batches import BATCH
-from ...calls.given import merged
+from ...calls.given_options import merged
 from ...calls.options import Options
 from ...calls.sources import INTERNAL, known_task
 from ...exceptions import InvalidArgument, InvalidOption, QueueFull, QueueRetired

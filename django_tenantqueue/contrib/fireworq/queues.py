@@ -23,7 +23,7 @@ from ...queries.control import count_queues
 from ...queries.figures import Counts, sum_of_queues
 from ...status.display_limits import COUNTED_TO, READ
 from ...status.queue_loads import loads
-from ...status.takers import Takers, going_on, read_takers
+from ...status.served_queues import Takers, going_on, read_takers
 from ...text import is_storable
 from ..api.access import check_new_queues
 from ..api.exceptions import ApiError

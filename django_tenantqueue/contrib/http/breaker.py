@@ -1,4 +1,4 @@
-"""The circuit breaker: an endpoint that keeps failing is tried by one job at a time.
+"""Circuit breaker: after `breaker_failures` (settings.py), one job at a time tries an endpoint.
 
 Each process has its own. Other jobs are postponed, without counting an attempt.
 """

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 
+from ...histogram import BOUNDS
 from ...models.worker import HEARTBEAT_SECONDS
 from ...queries.base import fetch
 from ...status.display_limits import PAGE, PERIODS
 
 OTHERS = ""
 """Name of all tasks together that have no totals of their own."""
+OTHER = "other"
+"""Label of these in the metrics."""
+UPPER_BOUNDS = (*map(str, BOUNDS), "+Inf")
 SETTLED = timedelta(seconds=HEARTBEAT_SECONDS * 120)
 """Age from which no heartbeat adds to a minute of the figures."""
 COUNTED_TASKS = PAGE
@@ -36,6 +40,19 @@ class Total:
     run_micros: int
     waits: Sequence[int]
     runs: Sequence[int]
+
+    @property
+    def label(self) -> str:
+        """Its task in the metrics."""
+        if self.task == OTHER:
+            return repr(OTHER)  # a task of this name: two series of one name would fail the scrape
+        return OTHER if self.task == OTHERS else self.task
+
+
+def buckets(counts: Sequence[int]) -> list[tuple[str, float]]:
+    """Return cumulative counts by upper bound."""
+    missing = [0] * (len(UPPER_BOUNDS) - len(counts))
+    return list(zip(UPPER_BOUNDS, map(float, accumulate([*counts, *missing])), strict=False))
 
 
 def add_to_totals(using: str, now: datetime | None) -> tuple[datetime, bool]:

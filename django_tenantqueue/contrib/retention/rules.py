@@ -1,4 +1,4 @@
-"""Retention rules as limits: for how long jobs and their values are kept."""
+"""Retention rules as limits: how long jobs are kept, beside HISTORY_KEEP_MONTHS of settings.py."""
 
 from __future__ import annotations
 

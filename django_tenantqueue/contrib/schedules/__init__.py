@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ...calls.foreign import SYNCED
+from ...calls.other_systems import SYNCED
 
 ELSEWHERE = dict.fromkeys(
     ("crontab", "cron", "periodic", "periodic_task", "schedule"),

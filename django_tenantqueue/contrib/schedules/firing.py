@@ -18,7 +18,7 @@ from django.db.models.functions import Now
 
 from ...batches import SMALL_BATCH
 from ...calls.arguments import decode_args
-from ...calls.given import merged
+from ...calls.given_options import merged
 from ...calls.options import Options
 from ...calls.sources import describe_named
 from ...calls.tenant import use_tenant

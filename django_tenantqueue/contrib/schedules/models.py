@@ -29,7 +29,7 @@ from django.db.models.lookups import LessThan
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from ...calls import foreign
+from ...calls import other_systems
 from ...calls.arguments import check_storable
 from ...calls.sources import check_nameable
 from ...exceptions import InvalidArgument, InvalidOption, NotAllowed
@@ -37,7 +37,7 @@ from ...features import check_installed
 from ...models import Job, shared_columns
 from ...models.hinted_query import HintedQuerySet
 from ...states import Priority
-from ...status.display_limits import LATE_SECONDS
+from ...status.thresholds import LATE_SECONDS
 from .recurrence import CRON, EPOCH, INTERVAL, LONGEST_EXPRESSION, ONCE, Recurrence
 
 check_installed(__name__)
@@ -269,15 +269,15 @@ class Schedule(models.Model):
         )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        for name in kwargs.keys() & foreign.SCHEDULE:
-            raise TypeError(f"Schedule has no {name!r}: use {foreign.SCHEDULE[name]}")
+        for name in kwargs.keys() & other_systems.SCHEDULE:
+            raise TypeError(f"Schedule has no {name!r}: use {other_systems.SCHEDULE[name]}")
         super().__init__(*args, **kwargs)
 
     if not TYPE_CHECKING:  # else every attribute would exist
 
         def __getattr__(self, name):
             """Say what is used here in place of an attribute that schedules elsewhere have."""
-            raise foreign.unknown_attribute(self, name, foreign.SCHEDULE)
+            raise other_systems.unknown_attribute(self, name, other_systems.SCHEDULE)
 
     def __str__(self) -> str:
         return f"{shared_columns.scope_label(self.tenant)} / {self.name}"

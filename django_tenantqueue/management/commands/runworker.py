@@ -26,8 +26,9 @@ from ...models.worker import THREADS
 from ...operations.declared import add_rates
 from ...queries.base import ready_connection
 from ...queries.workers import connection_budget, read_clock_ahead
-from ...status.clock import CLOCK_SECONDS, clock_text
+from ...status.clock import clock_text
 from ...status.queue_loads import unknown_queues
+from ...status.thresholds import CLOCK_SECONDS
 from ...text import number_of
 from ...worker.config import ASYNC_SLOTS, WorkerConfig
 from ...worker.supervisor.health_port import HealthPort

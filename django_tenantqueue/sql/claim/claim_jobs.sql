@@ -8,9 +8,66 @@
 -- Reasoning: docs/explanation/claim.md.
 WITH
 -- include: taken_since
-,
--- include: count_slots
-, closed AS MATERIALIZED (
+, place AS MATERIALIZED (
+    -- the locked ones
+    SELECT
+        handed.*,
+        min(handed.nth) OVER (PARTITION BY handed.lane, handed.queue_id) AS place,
+        -- there may be more queues in the last lane
+        CASE
+            WHEN count(*) OVER () >= %(most_locks)s::integer THEN max(handed.lane) OVER ()
+        END AS cut_lane
+    FROM unnest(
+        current_setting('tenantqueue.lanes')::smallint[],
+        current_setting('tenantqueue.queues')::integer[],
+        current_setting('tenantqueue.priorities')::smallint[],
+        current_setting('tenantqueue.ids')::bigint[]
+    ) WITH ORDINALITY AS handed (lane, queue_id, priority, first_id, nth)
+), slot AS MATERIALIZED (
+    -- the free slots of their queues, and the debts of their rates
+    SELECT
+        queue.id, queue.weight,
+        CASE
+            WHEN NOT queue.is_shared OR queue.num_slots IS NULL AND queue.max_per_second IS NULL
+            THEN coalesce(queue.num_slots - queue.taken, 1000000)
+            ELSE 0
+        END AS free,
+        queue.burst, queue.as_of,
+        CASE
+            WHEN queue.as_of IS NOT NULL
+            THEN
+-- include: rate_debt
+        END AS debt
+    FROM (
+        SELECT
+            known.queue_id,
+            (
+                SELECT since.taken_at FROM since WHERE since.queue_id = known.queue_id
+            ) AS taken_since
+        FROM (SELECT DISTINCT place.queue_id FROM place) known
+        OFFSET 0
+    ) met
+    CROSS JOIN LATERAL (
+        SELECT
+            q.id, q.weight, q.num_slots, q.max_per_second,
+            coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst,
+            CASE WHEN q.max_per_second IS NOT NULL THEN clock_timestamp() END AS as_of,
+            CASE
+                WHEN q.num_slots IS NOT NULL
+                THEN (
+                    SELECT count(*)
+                    FROM tenantqueue_job_hot j
+                    WHERE j.queue_id = met.queue_id AND j.state IN ('queued', 'running')
+                        AND j.queued_at >= coalesce(met.taken_since, '-infinity')
+                )
+            END AS taken,
+            q.id = ANY (current_setting('tenantqueue.unlimited')::integer[]) AS is_shared
+        FROM tenantqueue_tenantqueue q
+        WHERE q.id = met.queue_id AND NOT q.paused
+        OFFSET 0
+    ) queue
+    WHERE coalesce(queue.num_slots > queue.taken, true)
+), closed AS MATERIALIZED (
     SELECT coalesce(array_agg(c.task::text), '{}') || %(left_tasks)s::text[] AS names
     FROM tenantqueue_closedtask c
 ), share AS MATERIALIZED (
@@ -41,9 +98,85 @@ WITH
         %(start_ids)s::bigint[]
     ) AS start (lane, queue_id, priority, id)
         ON start.lane = place.lane AND start.queue_id = place.queue_id
-),
--- include: choose_jobs
-, spent AS (
+), candidate AS MATERIALIZED (
+    -- read and locked in each place
+    SELECT
+        share.*, job.id, job.is_async,
+        row_number() OVER (PARTITION BY share.place ORDER BY share.priority, job.id) AS nth,
+        row_number() OVER (
+            PARTITION BY share.queue_id ORDER BY share.lane, share.priority, job.id
+        ) AS nth_of_queue
+    FROM share
+    LEFT JOIN LATERAL (
+        -- how far to read past jobs of closed tasks; empty when no task is closed
+        SELECT j.id
+        FROM tenantqueue_job_hot j
+        WHERE (SELECT cardinality(closed.names) FROM closed) > 0
+            AND j.state = 'ready' AND j.lane = share.lane AND j.queue_id = share.queue_id
+            AND (j.priority, j.id) >= (share.priority, share.first_id)
+            AND j.priority <= share.priority
+        ORDER BY j.lane, j.queue_id, j.priority, j.id
+        OFFSET %(most_passed)s::integer
+        LIMIT 1
+    ) until ON true
+    CROSS JOIN LATERAL (
+        SELECT j.id, j.is_async
+        FROM tenantqueue_job_hot j
+        WHERE j.state = 'ready' AND j.lane = share.lane AND j.queue_id = share.queue_id
+            -- rows, or the primary key might be walked
+            AND (j.priority, j.id) >= (share.priority, share.first_id)
+            AND (j.priority, j.id)
+                <= (share.priority, coalesce(until.id, 9223372036854775807))
+            AND j.task <> ALL ((SELECT closed.names FROM closed)::text[])
+            AND j.id <> ALL (%(left_jobs)s::bigint[])
+        ORDER BY j.lane, j.queue_id, j.priority, j.id
+        LIMIT least(share.free, share.depth, %(room)s::integer)
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) job
+), ranked AS (
+    SELECT
+        candidate.*,
+        (candidate.used + candidate.nth - 1) / candidate.weight AS turn,
+        row_number() OVER served AS nth_served,
+        count(*) FILTER (WHERE NOT candidate.is_async) OVER served AS nth_threaded,
+        count(*) FILTER (WHERE candidate.is_async) OVER served AS nth_async
+    FROM candidate
+    WHERE candidate.nth_of_queue <= candidate.free
+        AND candidate.lane <= coalesce(
+            (
+                SELECT min(cut.lane)
+                FROM candidate cut
+                WHERE cut.nth >= cut.depth AND cut.nth < cut.free
+            ),
+            candidate.lane
+        )
+        AND NOT (
+            candidate.lane IS NOT DISTINCT FROM candidate.cut_lane
+            AND candidate.used + candidate.nth > candidate.weight
+        )
+    WINDOW served AS (
+        ORDER BY
+            candidate.lane, (candidate.used + candidate.nth - 1) / candidate.weight,
+            candidate.place, candidate.nth
+    )
+), chosen AS MATERIALIZED (
+    -- a job that finds no executor of its kind holds back the later ones of its queue
+    SELECT fitting.*
+    FROM (
+        SELECT
+            ranked.*,
+            bool_and(
+                CASE
+                    WHEN ranked.is_async THEN ranked.nth_async <= %(room_async)s::integer
+                    ELSE ranked.nth_threaded <= %(room_threads)s::integer
+                END
+            ) OVER (PARTITION BY ranked.queue_id ORDER BY ranked.nth_of_queue) AS fits
+        FROM ranked
+    ) fitting
+    WHERE fitting.fits
+    ORDER BY fitting.nth_served
+    LIMIT %(room)s::integer
+), spent AS (
     INSERT INTO tenantqueue_queuerate AS rate (queue_id, debt, as_of)
     SELECT chosen.queue_id, min(chosen.debt) + count(*), min(chosen.as_of)
     FROM chosen

@@ -7,12 +7,118 @@
 -- tenantqueue_job_slots for fullness, primary keys of queues and rates.
 -- Reasoning: docs/explanation/claim.md.
 WITH RECURSIVE
--- include: find_places
-,
+-- include: walk_ready
+, arrival AS MATERIALIZED (
+    -- the latest jobs, whose places are returned to the worker
+    -- without a condition on the state, which might make the planner choose another index
+    SELECT j.id, j.state, j.lane, j.queue_id, j.priority
+    FROM tenantqueue_job_hot j
+    WHERE j.id > (
+        SELECT greatest(%(arrivals_after)s::bigint, began.last_id - %(most_arrivals)s::integer)
+        FROM began
+    )
+    ORDER BY j.id
+    LIMIT %(most_arrivals)s::integer
+), place AS MATERIALIZED (
+    -- the known ones, and those of the steps if these see all places there are
+    SELECT
+        found.lane, found.queue_id, found.priority, min(found.least_id) AS least_id,
+        max(found.first_id) AS first_id
+    FROM (
+        SELECT known.lane, known.queue_id, known.priority, known.least_id, NULL::bigint AS first_id
+        FROM unnest(
+            %(known_lanes)s::smallint[], %(known_queues)s::integer[],
+            %(known_priorities)s::smallint[], %(known_ids)s::bigint[]
+        ) AS known (lane, queue_id, priority, least_id)
+        UNION ALL
+        -- if the steps do not see all places, these are served by later claims, in their order
+        SELECT step.lane, step.queue_id, step.priority, step.id, step.id
+        FROM step
+        WHERE step.nth > 0 AND %(is_first)s::boolean
+            AND (SELECT count(*) FROM step) <= %(most_steps)s::integer
+            AND step.queue_id <> ALL (%(skip_queues)s::integer[])
+    ) found
+    GROUP BY found.lane, found.queue_id, found.priority
+    ORDER BY
+        found.lane,
+        found.queue_id <= coalesce(
+            (%(starts)s::integer[])[array_position(%(lanes)s::smallint[], found.lane)],
+            %(first_start)s::integer
+        ),
+        found.queue_id, found.priority
+),
 -- include: taken_since
-,
--- include: judge_places
-, locked AS MATERIALIZED (
+, seen AS MATERIALIZED (
+    -- the first ready job of each place, and whether its queue may serve it
+    SELECT
+        row_number() OVER () AS nth, ready.lane, ready.queue_id, ready.priority, ready.first_id,
+        CASE
+            WHEN ready.first_id IS NULL THEN 'empty'
+            WHEN queue.id IS NULL THEN 'foreign'
+            WHEN queue.paused THEN 'blocked'
+            WHEN taken.slots >= queue.num_slots THEN 'blocked'
+            WHEN queue.burst - taken.debt < 1 THEN 'spent'
+            ELSE 'open'
+        END AS status,
+        queue.num_slots IS NULL AND queue.max_per_second IS NULL AS is_unlimited,
+        (
+            greatest(1, least(queue.burst / 2, queue.max_per_second * %(batch_seconds)s::float8))
+            - queue.burst + taken.debt
+        ) / queue.max_per_second AS spent_seconds
+    FROM (
+        SELECT
+            place.lane, place.queue_id, place.priority,
+            coalesce(
+                place.first_id,
+                (
+                    SELECT j.id
+                    FROM tenantqueue_job_hot j
+                    WHERE j.state = 'ready' AND j.lane = place.lane
+                        AND j.queue_id = place.queue_id
+                        -- a row, or the primary key might be walked
+                        AND (j.priority, j.id) >= (place.priority, place.least_id)
+                        AND j.priority <= place.priority
+                    ORDER BY j.lane, j.queue_id, j.priority, j.id
+                    LIMIT 1
+                )
+            ) AS first_id
+        FROM place
+        OFFSET 0
+    ) ready
+    LEFT JOIN LATERAL (
+        SELECT
+            q.id, q.paused, q.num_slots, q.max_per_second,
+            coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst,
+            statement_timestamp() AS as_of,
+            (SELECT since.taken_at FROM since WHERE since.queue_id = q.id) AS taken_since
+        FROM tenantqueue_tenantqueue q
+        WHERE q.id = ready.queue_id AND ready.first_id IS NOT NULL
+            AND q.executor IS NOT DISTINCT FROM %(executor)s::text
+            AND (%(queues)s::text[] IS NULL OR q.name = ANY (%(queues)s::text[]))
+            AND (%(exclude_queues)s::text[] IS NULL OR q.name <> ALL (%(exclude_queues)s::text[]))
+            AND (%(tenants)s::text[] IS NULL OR q.tenant = ANY (%(tenants)s::text[]))
+        OFFSET 0
+    ) queue ON true
+    LEFT JOIN LATERAL (
+        SELECT
+            count(*) AS slots,
+            CASE
+                WHEN queue.max_per_second IS NOT NULL
+                THEN
+-- include: rate_debt
+            END AS debt
+        FROM (
+            SELECT
+            FROM tenantqueue_job_hot j
+            WHERE queue.num_slots IS NOT NULL
+                AND j.queue_id = ready.queue_id AND j.state IN ('queued', 'running')
+                AND j.queued_at >= coalesce(queue.taken_since, '-infinity')
+            LIMIT queue.num_slots
+        ) one
+        WHERE NOT queue.paused
+        OFFSET 0
+    ) taken ON true
+), locked AS MATERIALIZED (
     SELECT seen.nth
     FROM seen
     CROSS JOIN LATERAL (

@@ -3,7 +3,7 @@
 -- included.
 -- Index: tenantqueue_job_ready, from each place to the next.
 WITH RECURSIVE
--- include: steps
+-- include: walk_ready
 , found AS MATERIALIZED (
     SELECT array_agg(ARRAY[step.lane, step.queue_id, step.priority, step.id]) AS places
     FROM step

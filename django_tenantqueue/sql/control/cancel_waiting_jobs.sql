@@ -1,5 +1,5 @@
 -- Cancel jobs that wait (scheduled, held, ready). They move to the history at once. A job that had
--- its turn in a session may halt it. `error`: the reason to keep with them, or NULL.
+-- its turn in a session may halt it (`halts`). `error`: the reason to keep with them, or NULL.
 -- Locks: the job rows in id order, SKIP LOCKED: a job that is being claimed is not cancelled here.
 -- Index: primary key.
 WITH target AS MATERIALIZED (
@@ -36,9 +36,9 @@ WITH target AS MATERIALIZED (
 ), ended AS (
     SELECT removed.session_key AS key, removed.id AS job_id, removed.session_halt AS wanted
     FROM removed
-    WHERE removed.was_next
+    WHERE removed.was_next AND %(halts)s::boolean
 ),
--- include: halt
+-- include: session_halt
 -- include: move_to_history
 RETURNING id, follow_ups::text,
 -- include: gates_text

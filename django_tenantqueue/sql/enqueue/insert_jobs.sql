@@ -1,10 +1,10 @@
 -- Enqueue jobs that differ in their arguments only: an element of the JSON array `args` for each,
 -- and one of `exclusive_keys`, which may be NULL. `held_by` is their first gate.
 -- Ids rise in the order of the array. The queue row is read, never locked.
--- Returns no row when the queue takes none: see parts/due.sql.
+-- Returns no row when the queue takes none: see parts/first_state.sql.
 -- Index: primary key of the queue.
 WITH
--- include: due
+-- include: first_state
 , made AS (
     INSERT INTO tenantqueue_job_hot (
 -- include: new_job_columns

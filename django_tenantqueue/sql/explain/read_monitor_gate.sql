@@ -5,7 +5,7 @@ SELECT
     m.id, m.name, m.parallel, m.interval_seconds, m.paused, m.stop_after_failures, m.keep_open,
     m.cancelled_at, m.session_key, m.anchor_id, anchor.held_by AS anchor_line,
     coalesce(
--- include: failures
+-- include: failed_details
     >= m.stop_after_failures, false) AS is_stopped,
     (
         SELECT count(*)

@@ -48,7 +48,7 @@ WITH RECURSIVE step AS (
     FROM step
     WHERE step.nth > 0 AND step.key IS NOT NULL
 ),
--- include: gates
+-- include: gate_room
 SELECT
     gate.key,
     gate.key IN (SELECT misplaced.key FROM misplaced) OR %(kind)s::text = 'exclusive' AND (

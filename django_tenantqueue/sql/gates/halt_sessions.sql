@@ -6,6 +6,6 @@ WITH ended AS MATERIALIZED (
     FROM unnest(%(keys)s::text[], %(jobs)s::bigint[], %(wanted)s::boolean[])
         AS given (key, job_id, wanted)
 ),
--- include: halt
+-- include: session_halt
 SELECT halted.id
 FROM halted

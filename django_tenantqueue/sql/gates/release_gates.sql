@@ -9,7 +9,7 @@
 WITH RECURSIVE given AS MATERIALIZED (
     SELECT unnest(%(keys)s::text[]) AS key
 ),
--- include: gates
+-- include: gate_room
 , made AS (
     INSERT INTO tenantqueue_session (kind, tenant, key, gate_key, created_at)
     SELECT

@@ -6,7 +6,7 @@
 WITH candidate AS MATERIALIZED (
     SELECT
         '' AS newest_of,
--- include: candidate
+-- include: search_text
     FROM tenantqueue_job_history j
     WHERE j.task >= %(task)s::text
         AND (j.task, j.id) < (%(task)s::text, %(before)s)

@@ -4,7 +4,7 @@
 WITH candidate AS MATERIALIZED (
     SELECT
         '' AS newest_of,
--- include: candidate
+-- include: search_text
     FROM tenantqueue_job j
     WHERE j.final = %(final)s::boolean AND j.id < %(before)s
     ORDER BY j.id DESC

@@ -9,14 +9,14 @@ WITH candidate AS MATERIALIZED (
     (
         SELECT
             NULL AS newest_of,
--- include: candidate
+-- include: search_text
         FROM tenantqueue_job_hot j
         WHERE j.state IN ('queued', 'running') AND ARRAY['queued', 'running'] && %(states)s::text[]
         UNION ALL
         (
             SELECT
                 NULL,
--- include: candidate
+-- include: search_text
             FROM tenantqueue_job_hot j
             WHERE j.state = 'scheduled' AND 'scheduled' = ANY (%(states)s::text[])
             ORDER BY j.run_at
@@ -29,7 +29,7 @@ WITH candidate AS MATERIALIZED (
     FROM unnest(%(states)s::text[]) AS wanted (state)
     CROSS JOIN LATERAL (
         SELECT
--- include: candidate
+-- include: search_text
         FROM tenantqueue_job_history j
         WHERE %(final)s::boolean  -- here, or all leaves would be planned
             AND j.state IN ('error', 'cancelled')

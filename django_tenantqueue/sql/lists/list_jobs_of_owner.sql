@@ -10,7 +10,7 @@ WITH candidate AS MATERIALIZED (
     FROM unnest(%(source_types)s::text[]) AS kind (name)
     CROSS JOIN LATERAL (
         SELECT
--- include: candidate
+-- include: search_text
         FROM tenantqueue_job j
         WHERE %(source_id)s::text IS NOT NULL AND j.source_id <> ''
             AND (j.source_type, j.source_id) >= (kind.name, %(source_id)s::text)
@@ -23,7 +23,7 @@ WITH candidate AS MATERIALIZED (
     (
         SELECT
             '',
--- include: candidate
+-- include: search_text
         FROM tenantqueue_job j
         WHERE %(created_by)s::text IS NOT NULL AND j.created_by IS NOT NULL
             AND j.created_by >= %(created_by)s::text

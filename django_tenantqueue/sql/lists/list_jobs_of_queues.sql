@@ -12,7 +12,7 @@ WITH RECURSIVE
     FROM step
     CROSS JOIN LATERAL (
         SELECT
--- include: candidate
+-- include: search_text
         FROM tenantqueue_job_hot j
         WHERE j.state = 'ready'
             AND (j.lane, j.queue_id, j.priority) >= (step.lane, step.queue_id, step.priority)
@@ -27,7 +27,7 @@ WITH RECURSIVE
     FROM unnest(%(queues)s::integer[]) AS wanted (id)
     CROSS JOIN LATERAL (
         SELECT
--- include: candidate
+-- include: search_text
         FROM tenantqueue_job_history j
         WHERE %(final)s::boolean  -- here, or all leaves would be planned
             AND j.queue_id >= wanted.id

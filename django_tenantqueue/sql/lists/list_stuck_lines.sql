@@ -69,4 +69,4 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) m
 WHERE m.paused OR m.stop_after_failures <=
--- include: failures
+-- include: failed_details

@@ -8,6 +8,6 @@ SELECT
     ended.cancelled, anchor.state AS anchor_state, anchor.held_by AS anchor_line,
     m.cancelled_at IS NOT NULL, m.paused, m.keep_open, m.parallel, m.stop_after_failures,
     aside.jobs AS aside
--- include: details
+-- include: monitor_counts
 -- include: anchor
 WHERE m.id = ANY (%(ids)s::bigint[])

@@ -6,7 +6,7 @@ SELECT
     m.created_at, added.details AS added,
     line.jobs + inside.ready + inside.running + inside.waiting + aside.jobs AS unfinished,
     ended.failed, ended.cancelled, newest.finished_at
--- include: details
+-- include: monitor_counts
 CROSS JOIN LATERAL (
     SELECT max(last.finished_at) AS finished_at
     FROM unnest(ARRAY['success', 'error', 'cancelled']) AS state (name)

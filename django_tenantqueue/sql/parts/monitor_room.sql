@@ -20,7 +20,7 @@ gate AS MATERIALIZED (
         CASE
             WHEN m.paused OR m.cancelled_at IS NOT NULL OR anchor.held_by = 'session' THEN 0
             WHEN m.stop_after_failures <=
--- include: failures
+-- include: failed_details
             THEN 0
             ELSE m.parallel
         END AS capacity

@@ -1,7 +1,7 @@
 -- Enqueue jobs that take a key, each element of `args` with its own of `keys` (all different).
 -- Where another job has the key, no job is inserted and that one is returned. A row is missing in
 -- the answer when another session took the key meanwhile, or the queue takes none (see
--- parts/due.sql).
+-- parts/first_state.sql).
 -- What blocks a key: see parts/blocking_keys.sql.
 -- `prior_id` is compared with the row as it is then: of two that saw one stale key, one gets it.
 -- Locks: the keys' rows, in their order; waits for another uncommitted insert of the same key only.
@@ -13,7 +13,7 @@ WITH given AS MATERIALIZED (
 ),
 -- include: blocking_keys
 ,
--- include: due
+-- include: first_state
 , wanted AS MATERIALIZED (
     SELECT nextval('tenantqueue_job_id_seq') AS id, free.*
     FROM (

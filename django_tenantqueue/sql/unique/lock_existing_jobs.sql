@@ -13,7 +13,9 @@ WITH given AS MATERIALIZED (
     SELECT existing_job.id
     FROM given
     CROSS JOIN LATERAL (
--- include: waiting_given
+        SELECT j.id
+        FROM tenantqueue_job_hot j
+        WHERE j.id = given.id AND j.state IN ('scheduled', 'held', 'ready')
             AND j.run_at > statement_timestamp()
                 - make_interval(secs => %(patience_seconds)s::float8)
         FOR SHARE SKIP LOCKED
@@ -22,7 +24,9 @@ WITH given AS MATERIALIZED (
     SELECT existing_job.id
     FROM given
     CROSS JOIN LATERAL (
--- include: waiting_given
+        SELECT j.id
+        FROM tenantqueue_job_hot j
+        WHERE j.id = given.id AND j.state IN ('scheduled', 'held', 'ready')
             AND j.run_at <= statement_timestamp()
                 - make_interval(secs => %(patience_seconds)s::float8)
         FOR NO KEY UPDATE SKIP LOCKED

@@ -11,11 +11,11 @@ from ... import gate_keys
 from ...models import TaskControl
 from ...models.worker import SILENT
 from ...queries.tasks import count_tasks
-from ..clock import CLOCK_SECONDS
-from ..display_limits import COUNTED_TO, LATE_SECONDS, LISTED, NAMED, TOTAL_COUNTED_TO
+from ..display_limits import COUNTED_TO, LISTED, NAMED, TOTAL_COUNTED_TO
 from ..figures import counted_text, rough_text
 from ..held import held_text, is_late
 from ..queue_troubles import find_late, is_full
+from ..thresholds import CLOCK_SECONDS, DUTY_SECONDS, LATE_SECONDS
 from ..workers import LEAVING, WorkerState
 
 if TYPE_CHECKING:
@@ -242,10 +242,7 @@ def maintenance_late(look: Look) -> Values:
 
 
 def maintenance_failed(look: Look) -> Values:
-    """Duties of the maintenance failed when they were done last.
-
-    One that was not done for a day is that of an app that was removed.
-    """
+    """Duties of the maintenance failed when they were done last."""
     for duty in () if _is_late(look) else look.duties:
-        if duty.error and duty.ran_seconds_ago < 86_400:
+        if duty.error and duty.ran_seconds_ago < DUTY_SECONDS:
             yield {"duty": duty.name, "time": rough_text(duty.ran_seconds_ago)}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import astuple
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 
 from ...conf import get_settings
 from ...execution.outcome import UNKNOWN_CLASS
 from ...models import Worker
-from ...models.figure import FAILING_SHARE
 from ...models.worker import Role
 from ...queries import fleet as queries
 from ...queries.figures import FailingTask, list_failing_tasks
@@ -25,16 +24,13 @@ from ...queries.fleet import (
 from ...queries.workers import connection_budget
 from ..busy_queues import Busy, busy_of_tenants, walk_busy
 from ..deaths import Death, list_deaths
-from ..display_limits import LISTED, NAMED, PERIODS, TOTAL_COUNTED_TO, VISITED
+from ..display_limits import LISTED, NAMED, TOTAL_COUNTED_TO, VISITED
 from ..held import read_held
 from ..queue_loads import untaken_queues
-from ..takers import Takers, read_takers
+from ..served_queues import Takers, read_takers
+from ..thresholds import DIED_WITHIN, FAILED_WITHIN, FAILING_LEAST, FAILING_SHARE
 from ..workers import LEAVING, DutyReport, WorkerState, list_duties, list_running, state_of
 
-FAILING = timedelta(hours=min(PERIODS))
-"""The time in which failures of a task, and deaths of workers, are a problem."""
-FAILING_LEAST = 10
-"""Failed runs from which a task may be a problem."""
 LEAVING_OR_SILENT = (*LEAVING, WorkerState.SILENT)
 
 
@@ -165,7 +161,7 @@ class Look:
         """Tasks that fail."""
         return list_failing_tasks(
             self.using,
-            since=self.now - FAILING,
+            since=self.now - FAILED_WITHIN,
             least=FAILING_LEAST,
             share=FAILING_SHARE,
             most=NAMED,
@@ -174,7 +170,7 @@ class Look:
     @cached_property
     def deaths(self) -> list[Death]:
         """Workers that died lately."""
-        return list_deaths(self.using, self.now - FAILING)
+        return list_deaths(self.using, self.now - DIED_WITHIN)
 
     @cached_property
     def unserved(self) -> list[tuple[str | None, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -17,8 +17,8 @@ from ...queries.lists import read_in_order
 from ...states import ACTIVE, State
 from ...stored_error import entries_of
 from ..conditions import Code
-from ..display_limits import LATE_SECONDS
 from ..figures import duration_text
+from ..thresholds import PROMOTION_LATE
 from ..workers import WorkerState, state_of
 from .answer import Cause, Explanation, cause_of, sorted_causes
 from .done_by import who_did
@@ -164,7 +164,7 @@ def _time_causes(job: Job, now: datetime) -> Iterator[Cause]:
             yield cause_of(Code.BACKOFF, values)
         else:
             yield cause_of(Code.SCHEDULED, {"when": when})
-    elif job.state == State.SCHEDULED and now - job.run_at > timedelta(seconds=LATE_SECONDS / 6):
+    elif job.state == State.SCHEDULED and now - job.run_at > PROMOTION_LATE:
         yield cause_of(Code.PROMOTION_LATE, {"when": until_text(job.run_at, now)})
 
 

@@ -15,7 +15,7 @@ from ...models import Job, TenantQueue, Worker
 from ...models.worker import SILENT, Role
 from ...queries.fleet import count_claims_of_workers
 from ..conditions import Code
-from ..takers import Takers
+from ..served_queues import Takers
 from ..workers import LEAVING, WorkerState, state_of
 from .answer import Cause, cause_of
 from .names import target_of

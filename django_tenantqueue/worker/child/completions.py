@@ -15,10 +15,10 @@ import psycopg
 from ...conf import get_settings
 from ...exceptions import InvalidResult
 from ...execution.job_log import about_id
-from ...queries import exchange as exchange_queries
-from ...queries.exchange import Exchange
+from ...queries import round_trip as round_trip_queries
 from ...queries.finish import Failed, Finished
 from ...queries.follow_ups import FollowUp
+from ...queries.round_trip import Exchange
 from ...states import State
 from ...stored_error import stored_error
 
@@ -106,7 +106,7 @@ class Completions:
         follow_ups: list[FollowUp] = []
         for record in records:
             try:
-                answer = exchange_queries.exchange(
+                answer = round_trip_queries.exchange(
                     connection,
                     self._worker_id,
                     finished=[record] if isinstance(record, Finished) else (),

@@ -10,7 +10,8 @@ import psycopg
 
 from ...models.worker import HEARTBEAT_SECONDS
 from ...queries import workers as queries
-from ...status.clock import CLOCK_SECONDS, clock_text
+from ...status.clock import clock_text
+from ...status.thresholds import CLOCK_SECONDS
 from ...text import clean_text, number_of
 from ..memory import rss_bytes
 from .figures import Figures

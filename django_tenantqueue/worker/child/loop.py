@@ -26,9 +26,9 @@ from ..shared_memory import SharedMemory
 from ..waiting import Waiter
 from .claimed_jobs import ClaimedJobs
 from .completions import RETRY_SECONDS, Completions
-from .give_back import RETRIABLE, GiveBack
 from .heartbeat import Heartbeat
 from .next_claim import NextClaim
+from .return_claims import RETRIABLE, GiveBack
 from .round_trip import RoundTrip
 from .running_jobs import RunningJobs
 from .unknown_tasks import UnknownTasks

@@ -12,7 +12,7 @@ from ...conf import get_settings
 from ...operations.claim import Claimer, Verdict
 from ...operations.places import BLOCKED_SECONDS
 from ...queries.claim import ClaimRequest
-from ...queries.exchange import Exchange
+from ...queries.round_trip import Exchange
 from .claimed_jobs import ClaimedJobs
 from .completions import GROUP_SECONDS
 from .sleep import SLEEP_SECONDS, Sleep

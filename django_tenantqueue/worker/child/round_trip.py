@@ -16,20 +16,20 @@ from ...gate_keys import MONITOR, SESSION, JobGates
 from ...operations.claim import Claimer, Filters, Verdict
 from ...operations.gates import keys_of
 from ...operations.task_gate import take
-from ...queries import exchange as exchange_queries
+from ...queries import round_trip as round_trip_queries
 from ...queries import workers as worker_queries
 from ...queries.claim import ClaimedJob, ClaimRequest
 from ...queries.enqueue import wake_any_workers
-from ...queries.exchange import Exchange
 from ...queries.finish import Failed, Finished
 from ...queries.follow_ups import read_previous_results
+from ...queries.round_trip import Exchange
 from ..connection import is_lost
 from .claimed_jobs import ClaimedJobs
 from .completions import GROUP_SECONDS, Completions
-from .give_back import RETRIABLE
 from .heartbeat import Heartbeat
 from .next_claim import NextClaim
 from .release_after_finish import Ended, ReleaseAfterFinish, read_ends
+from .return_claims import RETRIABLE
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -78,7 +78,7 @@ class RoundTrip:
         )
         began = time.monotonic()
         try:
-            answer = exchange_queries.exchange(
+            answer = round_trip_queries.exchange(
                 connection,
                 self._claimer.worker_id,
                 finished=finished,

@@ -22,7 +22,7 @@ from ...states import State
 from .claim_ahead import AHEAD_SECONDS, MOST_AHEAD_SECONDS
 from .claimed_jobs import ClaimedJobs
 from .completions import Completions
-from .give_back import RETRIABLE
+from .return_claims import RETRIABLE
 
 logger = logging.getLogger("django_tenantqueue")
 

@@ -11,9 +11,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_tenantqueue.contrib.prometheus import collector
-from django_tenantqueue.contrib.prometheus.collector import buckets, registry
+from django_tenantqueue.contrib.prometheus.collector import registry
 from django_tenantqueue.contrib.prometheus.families import FAMILIES
 from django_tenantqueue.contrib.prometheus.serve import render
+from django_tenantqueue.contrib.prometheus.totals import buckets
 from django_tenantqueue.exceptions import Unsupported
 from django_tenantqueue.histogram import BOUNDS
 from django_tenantqueue.models import Figure, Job, QueueRate

@@ -19,7 +19,7 @@ from django_tenantqueue.contrib.schedules.firing import fire_schedules, seconds_
 from django_tenantqueue.contrib.schedules.models import Schedule, ScheduleQuerySet
 from django_tenantqueue.contrib.schedules.services import tune_schedule
 from django_tenantqueue.models import Job, TenantQueue
-from django_tenantqueue.operations.room import forget_rooms
+from django_tenantqueue.operations.max_waiting import forget_rooms
 from django_tenantqueue.testing import run_pending, travel
 from django_tenantqueue.worker.connection import connect
 from tests.calls.year import END, START, daily

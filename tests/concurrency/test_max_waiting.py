@@ -14,8 +14,8 @@ from django_tenantqueue.batches import REMEMBERED_SECONDS
 from django_tenantqueue.calls.unique import Unique
 from django_tenantqueue.exceptions import QueueFull, QueueRetired
 from django_tenantqueue.models import Job, UniqueKey
-from django_tenantqueue.operations import control, enqueue, queues, room
-from django_tenantqueue.operations.room import LEAST_SECONDS
+from django_tenantqueue.operations import control, enqueue, max_waiting, queues
+from django_tenantqueue.operations.max_waiting import LEAST_SECONDS
 from tests.factories import Clock, make_jobs, make_queue
 from tests.testapp.tasks import async_add, noop
 
@@ -27,7 +27,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
     """Yield the clock by which counts grow old; other tests find no count of its time."""
     queues.forget_queues()
     turned = Clock()
-    monkeypatch.setattr(room, "monotonic", turned)
+    monkeypatch.setattr(max_waiting, "monotonic", turned)
     yield turned
     queues.forget_queues()
 
@@ -199,9 +199,11 @@ def test_nothing_more_is_asked_when_a_queue_has_no_limit(monkeypatch):
 
 def test_jobs_are_counted_once_when_many_are_enqueued_in_a_moment(monkeypatch):
     counts: list[int] = []
-    count = room.count_waiting
+    count = max_waiting.count_waiting
     monkeypatch.setattr(
-        room, "count_waiting", lambda using, queue: counts.append(queue) or count(using, queue)
+        max_waiting,
+        "count_waiting",
+        lambda using, queue: counts.append(queue) or count(using, queue),
     )
     make_queue("acme", max_waiting=10)
 
@@ -214,14 +216,14 @@ def test_jobs_are_counted_once_when_many_are_enqueued_in_a_moment(monkeypatch):
 
 def test_count_is_remembered_for_a_second_when_it_took_long(monkeypatch, clock):
     counts: list[int] = []
-    count = room.count_waiting
+    count = max_waiting.count_waiting
 
     def count_slowly(using: str, queue_id: int) -> tuple[int, int] | None:
         clock.now += 0.5
         counts.append(queue_id)
         return count(using, queue_id)
 
-    monkeypatch.setattr(room, "count_waiting", count_slowly)
+    monkeypatch.setattr(max_waiting, "count_waiting", count_slowly)
     make_queue("acme", max_waiting=10)
 
     acme.delay()
@@ -240,7 +242,7 @@ def test_overshoot_is_what_each_process_had_room_for_when_several_enqueue(monkey
     taken = 0
     for _ in range(10):
         for rooms in (here, there):
-            monkeypatch.setattr(room, "_rooms", rooms)
+            monkeypatch.setattr(max_waiting, "_rooms", rooms)
             taken += enqueue_until_full(1)
 
     assert 4 <= taken <= 2 * 4

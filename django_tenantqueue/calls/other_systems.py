@@ -115,7 +115,7 @@ _WAIT_FOR_ALL = (
 )
 _COUNTS = "monitor.progress(), which has status, total, done and failed"
 MISSING_RESULTS = (
-    "no result is passed by itself: the callback of a group or monitor reads the results with "
+    "; no result is passed by itself: the callback of a group or monitor reads the results with "
     "current_job().summary.details(), and what follows a job gets its result as "
     "task.call(Placeholder('result'))"
 )
@@ -308,7 +308,7 @@ OPTIONS = {
     "retry_backoff": _BACKOFF,
     "retry_backoff_max": "backoff_max=…",
     "retry_delay": _BACKOFF,
-    "retry_jitter": "nothing: a backoff varies by 20 %",
+    "retry_jitter": "nothing: a backoff varies at random",
     "retry_kwargs": _ATTEMPTS,
     "retry_on": "retry_when=(SomeError, …); by default every error is retried",
     "retry_policy": "nothing: .delay() is an INSERT of your transaction, which has no broker",

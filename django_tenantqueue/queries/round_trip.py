@@ -16,9 +16,10 @@ from .base import LOCK_TIMEOUT, fetch, is_pooled, send_statement
 from .claim import ClaimedJob, ClaimRequest, Look, as_look, claim_params, lock_params
 from .finish import Failed, Finished, finish_params, reschedule_params
 from .follow_ups import FollowUp, read_follow_ups
-from .gates import Released, halt_params
+from .gates import Released
 from .locks import GATE_LOCK_CLASSES, LockKey
 from .monitors import as_released
+from .session_halt import halt_params
 from .survey import Taken, first_taken_params
 
 TURNSTILE_SECONDS = 3.0
@@ -137,8 +138,8 @@ def _statements(
         statements.append(("finish_jobs", finish_params(worker_id, finished, max_errors)))
     if failed:
         statements.append(("reschedule_jobs", reschedule_params(worker_id, failed, max_errors)))
-    if halts := [halt for end in finished if (halt := end.halt())]:
-        statements.append(("halt_sessions", halt_params(halts)))
+    if halts := halt_params((done.id, done.state, done.gates) for done in finished):
+        statements.append(("halt_sessions", halts))
     if request is not None:
         statements.append(("lock_queues", lock_params(request)))
         statements.append(("claim_jobs", claim_params(request)))
