@@ -930,7 +930,7 @@ CASES: dict[str, list[Case]] = {
                 "silent_seconds": 30.0,
             },
             scans=True,
-            buffers=400,
+            buffers=600,
             worker=True,
         )
     ],
