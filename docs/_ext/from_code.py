@@ -33,7 +33,7 @@ from job_life_diagram import draw_job_life
 from line_diagrams import draw_monitor, draw_session
 from overview_diagram import draw_overview
 from partitions_diagram import draw_partitions
-from simulation_diagrams import draw_fleet_cost, draw_fleet_day
+from simulation_diagrams import day_table, draw_fleet_cost, draw_fleet_day
 from state_diagram import draw_states
 from surface import surface_page
 
@@ -592,6 +592,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "metrics": metrics_table,
     "http-operations": operations_tables,
     "server-commands": server_commands,
+    "fleet-day": day_table,
     "surface": lambda: surface_page(expand),
 }
 

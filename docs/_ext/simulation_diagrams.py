@@ -92,6 +92,37 @@ LINES = {"limited-burst": "burst, 20 slots", "pod": "pod dies", "burst": "burst"
 """What the events of a run are called. Workers die all day."""
 
 
+def day_table() -> str:
+    """Return a table of the sizes of the recorded day, and of what it has shown."""
+    found = json.loads(RECORDED.read_text())
+    plan, facts = found["plan"], found["facts"]
+    columns = found["columns"]
+
+    def most(name: str) -> float:
+        return max(float(point[columns.index(name)]) for point in found["points"])
+
+    scale = (LAST_HOUR - FIRST_HOUR) * 3600 / plan["day_seconds"]
+    pods = f"{plan['least_pods']} to {plan['most_pods']} pods of {plan['pod_workers']}"
+    small = f"{facts['small_p50']:.2g} s, {facts['small_p95']:.2g} s, {facts['small_max']:.0f} s"
+    rows = {
+        "day": f"{plan['day_seconds']:.0f} s for {LAST_HOUR - FIRST_HOUR} hours: {scale:.0f} ×",
+        "tenants": f"{plan['tenants']:,}; {plan['blocked']:.0%} are paused or have no slot",
+        "blocked jobs all day": f"{facts['backlog']:,}, in {plan['backlogged']:,} queues",
+        "jobs that ended": f"{facts['ended']:,}, of {plan['mean_seconds']:.0f} s on average",
+        "workers": f"{pods} workers; at most {most('workers'):,.0f} at once, with deploys",
+        "running jobs at once": f"at most {most('running'):,.0f}",
+        "jobs of killed workers": f"{facts['orphaned']}, all rescued",
+        "lost jobs, jobs that ended twice": "0",
+        "slots of a queue exceeded": f"0 times; {facts['full_queues']:,} queues were full at times",
+        "wait of small tenants: p50, p95, longest": small,
+        "claims a second": f"at most {most('claims'):,.0f}, "
+        f"{most('empty_claims'):,.0f} of them without a job",
+        "longest delay of a worker's turn": f"{most('late'):.1f} s, because its process was busy",
+    }
+    lines = [f"| {name} | {value} |" for name, value in rows.items()]
+    return "\n".join(["| | |", "| --- | --- |", *lines])
+
+
 def draw_fleet_day() -> str:
     """Return docs/images/fleet-day.svg."""
     return _draw(
