@@ -39,9 +39,10 @@ TIP = """\
 class Drawing:
     """One diagram. Later parts cover earlier ones."""
 
-    def __init__(self, height: int, *, title: str, about: str) -> None:
+    def __init__(self, height: int, *, title: str, about: str, style: str = "") -> None:
         self._height = height
         self._title, self._about = title, about
+        self._style = STYLE + style
         self._parts: list[str] = []
 
     def box(
@@ -102,7 +103,7 @@ class Drawing:
             f' {size} role="img" aria-labelledby="title about">',
             f'<title id="title">{escape(self._title, quote=False)}</title>',
             f'<desc id="about">{escape(self._about, quote=False)}</desc>',
-            f"<style>\n{STYLE}\n</style>",
+            f"<style>\n{self._style}\n</style>",
             TIP,
             f'<rect class="paper" {size}/>',
         )

@@ -33,6 +33,7 @@ from job_life_diagram import draw_job_life
 from line_diagrams import draw_monitor, draw_session
 from overview_diagram import draw_overview
 from partitions_diagram import draw_partitions
+from simulation_diagrams import day_table, draw_fleet_cost, draw_fleet_day
 from state_diagram import draw_states
 from surface import surface_page
 
@@ -596,12 +597,15 @@ PARTS: dict[str, Callable[[], str]] = {
     "metrics": metrics_table,
     "http-operations": operations_tables,
     "server-commands": server_commands,
+    "fleet-day": day_table,
     "surface": lambda: surface_page(expand),
 }
 
 
 DIAGRAMS: dict[str, Callable[[], str]] = {
     "dead-worker.svg": draw_death,
+    "fleet-cost.svg": draw_fleet_cost,
+    "fleet-day.svg": draw_fleet_day,
     "gates.svg": draw_gates,
     "house.svg": house_diagram,
     "job-life.svg": draw_job_life,
@@ -613,7 +617,7 @@ DIAGRAMS: dict[str, Callable[[], str]] = {
     "states.svg": state_diagram,
     "turns.svg": draw_turns,
 }
-"""The files of docs/images that are drawn from the code."""
+"""The files of docs/images that are drawn from the code, or from a recorded simulation."""
 
 
 def _warn(app: Any) -> None:
