@@ -105,6 +105,7 @@ JOB = {
     "is_failed": "job.refresh().state == State.ERROR",
     "is_final": _FINAL,
     "is_finished": _FINAL,
+    "is_successful": "job.refresh().state == State.SUCCESS",
     "is_queued": "job.refresh().state == State.READY",
     "is_started": "job.refresh().state == State.RUNNING",
     "join": _WAIT,
@@ -240,9 +241,9 @@ _ATTEMPTS = "max_attempts=…, which counts the first run, too"
 _IN_TASK = "current_job() inside the task"
 _TIMEOUT = "timeout=… (seconds; the run is interrupted) and hard_timeout=… (its process is killed)"
 _RATE = (
-    "control.make_queue(tenant, queue, max_per_second=0.1, burst=6), which is 6 a minute for one "
-    "tenant, of which 6 may start at once; max_per_second=0.1, burst=6 of @task is a rate of all "
-    "tenants together"
+    "control.make_queue(tenant, queue, max_per_second=0.1, burst=6), from django_tenantqueue "
+    "import control: for one tenant 6 a minute after a burst of 6; max_per_second=0.1, burst=6 of "
+    "@task is one rate of all tenants together"
 )
 _SLOTS = (
     "control.make_queue(tenant, queue, num_slots=5) for one tenant, "
@@ -307,9 +308,14 @@ SCHEDULE = {
 COLUMNS = {
     "Job": {
         "attempts": "attempt",
+        "enqueued_at": "created_at",
+        "error": "errors, a list",
         "eta": "run_at",
+        "kwargs": "args={'args': […], 'kwargs': {…}}",
+        "last_error": "errors, a list",
         "name": "task",
         "queue_name": "queue__name",
+        "result": "result_data",
         "return_value": "result_data",
         "run_after": "run_at",
         "scheduled_at": "run_at",
@@ -459,9 +465,11 @@ MODULE = {
     "PeriodicTask": _SCHEDULES,
     "Queue": (
         "TenantQueue of django_tenantqueue.models, a queue of one tenant: "
-        "control.pause(queue='exports'), or control.make_queue('acme', 'exports').pause(); to "
-        "enqueue there, task.using(queue=…).delay(…)"
+        "control.pause(queue='exports'), from django_tenantqueue import control, or "
+        "control.make_queue('acme', 'exports').pause(); to enqueue there, "
+        "task.using(queue=…).delay(…)"
     ),
+    "RetryPolicy": "max_attempts=…, backoff=… and retry_when=… of @task",
     "RetryStrategy": "max_attempts=…, backoff=… and retry_when=… of @task",
     "Schedule": _SCHEDULES,
     "Signature": _CALL,

@@ -272,6 +272,7 @@ __all__ = [
 _RUN = "run_pending(), which runs everything that is ready"
 ELSEWHERE = {
     "TestWorker": _RUN,
+    "always_eager": "eager(), for with or as a decorator",
     "capture_jobs": "captured_jobs()",
     "drain": _RUN,
     "drain_queue": _RUN,
