@@ -18,7 +18,7 @@ from django.utils.module_loading import import_string
 
 from .calls.context import blocking_wrappers, check_coroutine
 from .calls.sources import registered_tasks
-from .conf import all_settings, get_settings, place_of
+from .conf import all_settings, get_settings, place_of, unread_settings
 from .exceptions import InvalidOption, NotAllowed
 from .features import Feature, hooks
 from .queries.pooler import is_transaction_pooler
@@ -31,18 +31,32 @@ CONTEXT, WRAPPERS = place_of("", "CONTEXT"), place_of("", "WRAPPERS")
 
 def check_settings(**kwargs: Any) -> list[CheckMessage]:
     """E001: a setting is wrong. E002: the database is not PostgreSQL. E003: a cache is unknown.
-    E004: a dotted path cannot be used. E008: times are naive. E013: an executor cannot be used."""
+    E004: a dotted path cannot be used. E008: times are naive. E013: an executor cannot be used.
+    W020: a setting is written outside of TENANTQUEUE."""
     try:
         settings = get_settings()
     except InvalidOption as error:
-        return [Error(str(error), hint="See docs/reference/settings.md.", id="tenantqueue.E001")]
+        wrong = Error(str(error), hint="See docs/reference/settings.md.", id="tenantqueue.E001")
+        return [wrong, *_check_unread()]
     return [
+        *_check_unread(),
         *_check_backend(settings),
         *_check_caches(settings),
         *_check_paths(),
         *_check_callables(settings),
         *_check_executors(settings),
         *_check_time_zones(),
+    ]
+
+
+def _check_unread() -> list[CheckMessage]:
+    return [
+        Warning(
+            f"The setting {name} is not read: settings are keys of the dict TENANTQUEUE.",
+            hint=f"Write {told}. See docs/reference/settings.md.",
+            id="tenantqueue.W020",
+        )
+        for name, told in unread_settings().items()
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from datetime import timedelta
 from difflib import get_close_matches
@@ -119,16 +119,50 @@ def all_settings() -> list[Any]:
     return [settings_of(kind) for kind in settings_kinds()]
 
 
+def _known_keys(kinds: Iterable[type[Any]]) -> dict[str, list[str]]:
+    """Return the keys of each dict, "" for the core."""
+    known: dict[str, list[str]] = {}
+    for kind in kinds:
+        known.setdefault(kind.group, []).extend(keys_of(kind))
+    return known
+
+
+def unread_settings() -> dict[str, str]:
+    """Return Django settings that are written for keys of TENANTQUEUE, and how to write each."""
+    names = (name for name in dir(django_settings) if name.startswith(_PREFIX))
+    return {name: told for name in sorted(names) if (told := _meant_key(name))}
+
+
+def _meant_key(setting: str) -> str | None:
+    """Return how to write TENANTQUEUE_EAGER in the dict; None: it is not meant for it."""
+    name = setting.removeprefix(_PREFIX)
+    name = _ELSEWHERE.get(name, name)
+    known = _known_keys(settings_kinds())
+    if name in known or name in known[""]:
+        told = f"TENANTQUEUE = {{{name!r}: …}}"
+    else:
+        homes = [
+            (group, key)
+            for group, keys in known.items()
+            for key in keys
+            if group and name == f"{group}_{key}"
+        ]
+        if not homes:
+            return None
+        group, key = homes[0]
+        told = f"TENANTQUEUE = {{{group!r}: {{{key!r}: …}}}}"
+    if name == "EAGER":
+        told += ", or in a test use eager() of django_tenantqueue.testing"
+    return told
+
+
 def read_settings(raw: Mapping[str, Any]) -> dict[type[Any], Any]:
     """Return the settings made of `raw`, one instance of each dataclass.
 
     Raises InvalidOption naming an entry that is wrong.
     """
     kinds = settings_kinds()
-    known: dict[str, list[str]] = {}
-    for kind in kinds:
-        known.setdefault(kind.group, []).extend(keys_of(kind))
-    _check_keys(raw, known)
+    _check_keys(raw, _known_keys(kinds))
     return {kind: _read(kind, raw) for kind in kinds}
 
 
@@ -150,6 +184,21 @@ _APPS = {
     "METRICS": "prometheus",
 }
 """Optional apps of the package by the names of their dicts."""
+
+
+_PREFIX = "TENANTQUEUE_"
+_ELSEWHERE = {
+    "ALWAYS_EAGER": "EAGER",
+    "ASYNC": "EAGER",
+    "CONCURRENCY": "DEFAULT_TENANT_SLOTS",
+    "IMMEDIATE": "EAGER",
+    "MAX_RETRIES": "DEFAULT_MAX_ATTEMPTS",
+    "SYNC": "EAGER",
+    "TASK_ALWAYS_EAGER": "EAGER",
+    "TASK_TIME_LIMIT": "DEFAULT_HARD_TIMEOUT",
+    "TIME_LIMIT": "DEFAULT_HARD_TIMEOUT",
+}
+"""Keys of other systems, and ours."""
 
 
 def _check_keys(raw: Mapping[str, Any], known: Mapping[str, list[str]]) -> None:
@@ -186,8 +235,9 @@ def _unknown(group: str, key: Any, known: Mapping[str, list[str]]) -> InvalidOpt
         names = [*names, *filter(None, known)]
         choices |= {name: place_of("", name) for name in names}
         choices |= {f"{g}_{name}": place_of(g, name) for g in known if g for name in known[g]}
-    near = [name for name in choices if name.endswith(f"_{key}")]
-    near += get_close_matches(str(key), choices, n=2)
+    near = [_ELSEWHERE[key]] if not group and key in _ELSEWHERE else []
+    near += [name for name in choices if name.endswith(f"_{key}") or f"{key}".endswith(f"_{name}")]
+    near = near or get_close_matches(str(key), choices, n=2)
     if near:
         right = " or ".join(dict.fromkeys(choices[name] for name in near))
         return InvalidOption(f"{place} is not a setting; did you mean {right}?")
@@ -249,9 +299,14 @@ def alias_of(using: str | None) -> str:
     return using or get_settings().database
 
 
-def _forget(*, setting: str, **kwargs: Any) -> None:
+def _forget(*, setting: str, enter: bool = False, **kwargs: Any) -> None:
+    """Read the settings again, and raise InvalidOption where override_settings() has no effect."""
     if setting in ("TENANTQUEUE", "INSTALLED_APPS"):
         _cache.clear()
+    if enter and setting.startswith(_PREFIX) and apps.ready and (told := _meant_key(setting)):
+        raise InvalidOption(
+            f"{setting} is not read: settings are keys of the dict TENANTQUEUE. Write {told}"
+        )
 
 
 setting_changed.connect(_forget)

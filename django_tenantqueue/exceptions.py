@@ -177,20 +177,37 @@ class MonitorEnded(InvalidState):
 
 
 class WaitTimeout(TenantQueueError, TimeoutError):
-    """`Job.wait()` timed out before the job ended. Has `job_id`, and its `state` then."""
+    """`wait()` of a job or a monitor timed out before it ended.
 
-    def __init__(self, job_id: int, state: str, seconds: float, in_test: bool = False) -> None:
+    Has `seconds`, `job_id`, and the job's `state` then. Of a monitor, `job_id` is its `anchor_id`
+    and `state` the status of its progress.
+    """
+
+    def __init__(
+        self,
+        job_id: int,
+        state: str,
+        seconds: float,
+        in_test: bool = False,
+        what: str = "",
+        why: str = "",
+    ) -> None:
         meant = "wait longer with timeout=…, or see on its page in the admin why it has not ended"
         if in_test:
             meant = "in a test use run_pending() or eager() of django_tenantqueue.testing"
-        super().__init__(f"job {job_id} is still {state} after {seconds} s: {meant}")
+        elif why.startswith("attempt"):
+            meant = "wait longer with timeout=…, or limit the attempts with max_attempts=1"
+        told = f"{why}: " if why else ""
+        super().__init__(
+            f"{what or f'job {job_id}'} is still {state} after {seconds} s: {told}{meant}"
+        )
         self.job_id = job_id
         self.state = state
         self.seconds = seconds
-        self._in_test = in_test
+        self._told = (in_test, what, why)
 
-    def __reduce__(self) -> tuple[type[WaitTimeout], tuple[int, str, float, bool]]:
-        return type(self), (self.job_id, self.state, self.seconds, self._in_test)
+    def __reduce__(self) -> tuple[type[WaitTimeout], tuple[Any, ...]]:
+        return type(self), (self.job_id, self.state, self.seconds, *self._told)
 
 
 class ClaimLost(TenantQueueError):

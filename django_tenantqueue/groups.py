@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Never, Unpack
 from .calls import other_systems
 from .calls.call import CallLike, read_calls
 from .calls.option_types import GroupOptions
-from .calls.options import NAMES, unknown_option
+from .calls.options import NAMES, unknown_options
 from .coroutines import twin
 from .exceptions import InvalidArgument, InvalidOption
 from .models import ConcurrentJobMonitor
@@ -62,8 +62,9 @@ class Group:
                 raise InvalidOption(
                     f"{name}=…: an option of each call: group([task.using({name}=…).call(1), …])"
                 )
-            if name not in DEFAULTS:
-                raise unknown_option(name, DEFAULTS)
+        unknown = [name for name in options if name not in DEFAULTS]
+        if unknown:
+            raise unknown_options(unknown, DEFAULTS, other_systems.OF_GROUP)
         return Group(self.calls, {**self.options, **options})
 
     def _check_none(self, given: Mapping[str, Any]) -> None:

@@ -7,9 +7,11 @@ import re
 from importlib import import_module
 from pathlib import Path
 
+from django.apps import apps
 from django.db import connections
 from django.db.migrations.state import ProjectState
 from django.db.models import CompositePrimaryKey
+from psycopg.errors import UndefinedTable
 
 from . import migrations
 
@@ -67,3 +69,19 @@ def _columns_after(names: list[str]) -> set[tuple[str, str]]:
         for name, field in model.fields.items()
         if not isinstance(field, CompositePrimaryKey)
     }
+
+
+def missing_table(error: BaseException) -> str | None:
+    """Return what to do about a table that is missing; None: the error is another one."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, UndefinedTable):
+        cause = cause.__cause__
+    if cause is None:
+        return None
+    said = cause.diag.message_primary or str(cause)
+    # each name by itself: the message is in the server's language
+    tables = {model._meta.db_table: model._meta.app_config for model in apps.get_models()}
+    for name in re.findall(r"\w+", said):
+        if (app := tables.get(name)) is not None:
+            return f"table {name} of {app.name} is missing: run manage.py migrate"
+    return f"a table is missing: run manage.py migrate ({said})"

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.conf import settings as django_settings
 from django.core.checks import Error
 from django.core.management import call_command
 from django.core.management.base import CommandError, SystemCheckError
@@ -355,3 +356,24 @@ def test_transaction_pooler_is_found_when_it_is_not_declared(monkeypatch):
         assert found(checks.check_database, databases=["default"]) == []
     with pytest.raises(CommandError, match="POOLER"):
         call_command("runworker", until_empty=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("TENANTQUEUE_EAGER", "TENANTQUEUE = {'EAGER': …}, or in a test use eager()"),
+        ("TENANTQUEUE_IMMEDIATE", "TENANTQUEUE = {'EAGER': …}"),
+        ("TENANTQUEUE_DATABASE", "TENANTQUEUE = {'DATABASE': …}. See"),
+    ],
+)
+@pytest.mark.parametrize("settings", [{}, {"NONE": 1}])
+def test_setting_outside_of_the_dict_is_found(monkeypatch, name, written, settings):
+    monkeypatch.setattr(django_settings, name, True, raising=False)
+    monkeypatch.setattr(django_settings, "TENANTQUEUE_OF_OUR_OWN", True, raising=False)
+
+    with override_settings(TENANTQUEUE=settings):
+        unread = [each for each in checks.check_settings() if each.id == "tenantqueue.W020"]
+
+    (warning,) = unread
+    assert warning.msg.startswith(f"The setting {name} is not read")
+    assert f"Write {written}" in warning.hint

@@ -71,6 +71,7 @@ WITHOUT = {
     "Session.objects.serial": LAZY,
     "Session.objects.user_limits": LAZY,
     "ConcurrentJobMonitor.details": LAZY,
+    "ConcurrentJobMonitor.wait": "its twin is await_end()",
     "current_job().progress": "the worker writes it",
     "current_job().check": SETTINGS_ONLY,
     "django_tenantqueue.current_job": SETTINGS_ONLY,

@@ -110,6 +110,7 @@ def test_wrong_option_is_an_attribute(options, option, value):
         exceptions.JobNotFound("no", job_id=3),
         exceptions.MonitorEnded(3, "import"),
         exceptions.WaitTimeout(3, "ready", 1.5),
+        exceptions.WaitTimeout(3, "ready", 1.5, True, "monitor 7", "0 of 2 details have ended"),
         Retry("later", after=3),
     ],
     ids=lambda error: type(error).__name__,

@@ -4,22 +4,41 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
+from django.core import mail
 from django.core.exceptions import FieldDoesNotExist, FieldError
 from django.core.management import CommandError, call_command
 from django.db.models import Q
+from django.test import override_settings
 
-from django_tenantqueue import ConcurrentJobMonitor, Job, State, control, group, signals
+from django_tenantqueue import ConcurrentJobMonitor, Job, State, control, group, signals, task
+from django_tenantqueue.conf import read_settings, unread_settings
 from django_tenantqueue.contrib.schedules.models import Schedule
-from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, UnknownQueue, WaitTimeout
+from django_tenantqueue.exceptions import (
+    InvalidArgument,
+    InvalidOption,
+    UnknownQueue,
+    Unsupported,
+    WaitTimeout,
+)
 from django_tenantqueue.models import TenantQueue
-from django_tenantqueue.testing import run_pending
+from django_tenantqueue.testing import eager, run_pending
 from tests.factories import make_queue
-from tests.testapp.tasks import add, noop
+from tests.testapp.tasks import add, fail, noop
 
 NEEDS = "schedules"
+
+Wait = Callable[..., ConcurrentJobMonitor]
+each_wait = pytest.mark.parametrize(
+    "wait",
+    [ConcurrentJobMonitor.wait, async_to_sync(ConcurrentJobMonitor.await_end)],
+    ids=["wait", "await_end"],
+)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +81,16 @@ def test_states_are_found_as_members_texts_and_attributes_of_the_model() -> None
         ("from django_tenantqueue.contrib.schedules import periodic", "made when a worker starts"),
         ("from django_tenantqueue import periodic", "as in @task.*tenantqueue schedules sync"),
         ("from django_tenantqueue import chain", r"Job\.objects\.get\(previous_id=job\.pk\)"),
+        ("from django_tenantqueue import chord", r"summary\.details\(\).*monitor\.anchor_id"),
+        ("from django_tenantqueue import TenantQueue", r"django_tenantqueue\.models$"),
+        ("from django_tenantqueue import pause", r"control\.pause\(queue='mail'\)"),
+        ("from django_tenantqueue import enqueue_many", r"task\.enqueue_many"),
+        ("from django_tenantqueue.models import Queue", r"TenantQueue .*\.pause\(\)"),
+        ("from django_tenantqueue.models import Schedule", r"contrib\.schedules\.models"),
+        ("from django_tenantqueue.models import PeriodicTask", r"contrib\.schedules\.models"),
+        ("from django_tenantqueue.contrib.schedules import Schedule", r"schedules\.models$"),
+        ("from django_tenantqueue.contrib.schedules import Cron", "of django_tenantqueue$"),
+        ("from django_tenantqueue.testing import capture_jobs", r"use captured_jobs\(\)"),
     ],
 )
 def test_import_of_a_guessed_name_names_ours(line: str, said: str) -> None:
@@ -196,6 +225,8 @@ def test_columns_of_queues_and_schedules_name_ours() -> None:
         TenantQueue.objects.filter(queue="mail")
     with pytest.raises(FieldError, match="Instead of 'task_name' use task"):
         Schedule.objects.get(task_name="x")
+    with pytest.raises(AttributeError, match=r"TenantQueue has no 'unpause': use resume\(\)"):
+        TenantQueue().unpause()  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="TenantQueue has no 'slots': use num_slots"):
         _ = TenantQueue().slots  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="Schedule has no 'next_run_at': use next_at"):
@@ -237,6 +268,79 @@ def test_option_of_uniqueness_names_the_key() -> None:
             noop.using(**options)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("rate_limit", r"make_queue\(tenant, queue, max_per_second=0\.1, burst=6\).*one tenant"),
+        ("limit", r"make_queue\(tenant, queue, max_per_second="),
+        ("cron", r'schedule=… of @task, as in @task\(schedule="0 3 \* \* \*"\)'),
+        ("every", r"Every\(minutes=5\)\), with django_tenantqueue\.contrib\.schedules"),
+        ("at", "run_at="),
+        ("dedupe_key", r"Unique\('until_executed', key='shop-1'\)"),
+        ("singleton", r"Unique\('until_executed'\)"),
+        ("max_concurrency", "num_slots=5.*limit_user="),
+    ],
+)
+def test_option_of_another_system_names_ours(option: str, said: str) -> None:
+    for make in (noop.using, task(name="tests.guess")(lambda: None).using):
+        with pytest.raises(InvalidOption, match=f"^unknown option '{option}': use .*{said}"):
+            make(**{option: 1})  # type: ignore[arg-type]
+
+
+def test_all_unknown_options_are_named_in_one_error() -> None:
+    said = r"^unknown option 'retry_backoff': use back.*; unknown option 'quue': did you .*'queue'"
+    for make in (noop.using, partial(task, name="tests.guess")):
+        with pytest.raises(InvalidOption, match=said) as caught:
+            make(retry_backoff=1, max_attempts=3, quue="x")(lambda: None)  # type: ignore
+        assert caught.value.option == "retry_backoff"
+    with pytest.raises(InvalidOption, match=r"'concurrency': use parallel=.*'colour': known are"):
+        group([noop.call()]).using(concurrency=5, colour="red")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("task_name", "job.task"),
+        ("enqueued_at", "job.created_at"),
+        ("queue_name", "job.queue.name"),
+        ("error", r"job\.refresh\(\)\.last_error, a dict"),
+        ("abort", r"job\.cancel\(\)"),
+        ("await_", r"await job\.await_end"),
+        ("progress", r"job\.refresh\(\), .*job\.progress_percent, .*job\.progress_message"),
+    ],
+)
+def test_attribute_of_another_system_names_ours(name: str, said: str) -> None:
+    with pytest.raises(AttributeError, match=f"^Job has no '{name}': use {said}"):
+        getattr(Job(), name)
+
+
+@pytest.mark.parametrize("name", ["delay_many", "bulk_delay", "bulk", "enqueue_bulk"])
+def test_method_for_many_jobs_names_ours(name: str) -> None:
+    with pytest.raises(AttributeError, match=r"use task\.enqueue_many\(\[1, 2\]\)"):
+        getattr(noop.using(queue="mail"), name)
+
+
+# settings
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [("ALWAYS_EAGER", "EAGER"), ("IMMEDIATE", "EAGER"), ("MY_DATABASE", "DATABASE")],
+)
+def test_key_of_another_system_names_ours(key: str, meant: str) -> None:
+    with pytest.raises(InvalidOption, match=rf"did you mean TENANTQUEUE\['{meant}'\]\?"):
+        read_settings({key: True})
+
+
+@pytest.mark.parametrize("name", ["TENANTQUEUE_ALWAYS_EAGER", "TENANTQUEUE_EAGER"])
+def test_setting_that_is_not_read_is_not_overridden(name: str) -> None:
+    said = rf"{name} is not read: .* Write TENANTQUEUE = \{{'EAGER': …\}}, or .* eager\(\)"
+    with pytest.raises(InvalidOption, match=said), override_settings(**{name: True}):
+        pass
+    with override_settings(TENANTQUEUE_OF_OUR_OWN=1):
+        assert unread_settings() == {}
+
+
 def test_monitor_of_another_system_is_started_by_ours() -> None:
     start = r"A monitor is made with its details, by ConcurrentJobMonitor\.objects\.start\("
     with pytest.raises(TypeError, match=start):
@@ -272,6 +376,60 @@ def test_wrong_keyword_of_make_queue_names_ours() -> None:
 def test_wait_in_a_test_names_what_runs_jobs_there() -> None:
     with pytest.raises(WaitTimeout, match=r"in a test use run_pending\(\) or eager\(\)"):
         noop.delay().wait(0.01)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_wait_between_attempts_names_the_last_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = fail.using(max_attempts=5).delay()
+    run_pending()
+
+    with pytest.raises(WaitTimeout, match=r"is still scheduled .* s: attempt 1 of 5 ended in Val"):
+        job.wait(0)
+    monkeypatch.delattr(mail, "outbox")
+    with pytest.raises(
+        WaitTimeout, match=r"ValueError: .*; the next is in [\d.]+ s: .*max_attempts=1$"
+    ):
+        job.wait(0)
+
+
+# monitors
+
+
+@each_wait
+@pytest.mark.django_db(transaction=True)
+def test_monitor_is_waited_for_like_a_job(wait: Wait) -> None:
+    monitor = group([add.call(1, 2), add.call(3, 4)]).delay(on_end=noop)
+
+    with pytest.raises(WaitTimeout, match="still running after 0 s: 0 of 2 details have") as got:
+        wait(monitor, timeout=0)
+    assert (got.value.job_id, got.value.state) == (monitor.anchor_id, "running")
+    assert str(got.value).startswith(f"monitor {monitor.pk} ('tests.testapp.tasks.add') is")
+    run_pending()
+    assert wait(monitor, timeout=0) is monitor
+    assert sorted(job.result for job in monitor.details()) == [3, 7]
+    assert Job.objects.get(pk=monitor.anchor_id).state == "success"
+
+
+@each_wait
+@pytest.mark.django_db(transaction=True)
+def test_monitor_that_is_paused_or_cancelled_says_so(wait: Wait) -> None:
+    monitor = group([noop.call()]).delay()
+    monitor.pause()
+    with pytest.raises(WaitTimeout, match="is still paused after"):
+        wait(monitor, timeout=0)
+    monitor.cancel()
+    assert wait(monitor, timeout=0).cancelled_at is not None
+
+
+@each_wait
+@pytest.mark.django_db
+def test_monitor_is_not_waited_for_in_a_transaction(wait: Wait) -> None:
+    monitor = group([noop.call()]).delay()
+    with pytest.raises(Unsupported, match=rf"monitor {monitor.pk} .* inside a transaction"):
+        wait(monitor)
+    with eager():
+        made = group([noop.call()]).delay()
+    assert wait(made) is made
 
 
 # groups and their callbacks

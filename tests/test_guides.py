@@ -17,7 +17,7 @@ import pytest
 from django import VERSION
 from django.core.management import get_commands, load_command_class
 
-from django_tenantqueue import Cron, Job, Task, Unique, task
+from django_tenantqueue import ConcurrentJobMonitor, Cron, Job, Task, Unique, task
 from django_tenantqueue.calls.options import OF_TASKS, Options
 from django_tenantqueue.calls.sources import registered_tasks
 from django_tenantqueue.execution.current_job import RunningJob
@@ -180,6 +180,16 @@ def test_names_in_the_tables_of_a_guide_exist(page: str) -> None:
             assert hasattr(holder, name), span
 
 
+def _running(wait: Any) -> Any:
+    """Return a wait() before which the jobs run."""
+
+    def run_and_wait(waited: Any, timeout: Any = 30.0) -> Any:
+        run_pending()
+        return wait(waited, timeout)
+
+    return run_and_wait
+
+
 @pytest.fixture
 def shop(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     """Yield the module of a project's tasks. A job that is waited for runs at once."""
@@ -189,13 +199,8 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
         monkeypatch.setitem(sys.modules, name, tasks)
     exec(GATEWAY, vars(tasks))
     exec("gateway = Gateway()", vars(tasks))
-    wait = Job.wait
-
-    def run_and_wait(job: Job, timeout: Any = 30.0) -> Job:
-        run_pending()
-        return wait(job, timeout)
-
-    monkeypatch.setattr(Job, "wait", run_and_wait)
+    for model in (Job, ConcurrentJobMonitor):
+        monkeypatch.setattr(model, "wait", _running(model.wait))
     yield tasks
     job_finished.disconnect(vars(tasks).get("tell_failure"))
     for name in registered_tasks().keys() - before.keys():

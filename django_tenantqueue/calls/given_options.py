@@ -23,7 +23,7 @@ from .options import (
     read_gate,
     read_labels,
     read_session,
-    unknown_option,
+    unknown_options,
 )
 
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
@@ -58,7 +58,7 @@ def merged(options: Options, changes: JobOptions | dict[str, Any]) -> Options:
     for name, value in given.items():
         check = CHECKS.get(name)
         if check is None:
-            raise unknown_option(name, NAMES)
+            raise unknown_options([each for each in given if each not in CHECKS], NAMES)
         if value is not None:
             try:
                 given[name] = check(name, value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -94,17 +94,27 @@ def of_apps() -> dict[str, Callable[[Any, Any], Any]]:
     return {name: read for own in hooks(Feature.task_options) for name, read in own().items()}
 
 
-def unknown_option(
-    name: str, known: Any, elsewhere: Mapping[str, str] = other_systems.OPTIONS
+def unknown_options(
+    names: Iterable[str], known: Any, elsewhere: Mapping[str, str] = other_systems.OPTIONS
 ) -> InvalidOption:
-    """Return the error for an option that does not exist, with the one that is meant."""
+    """Return one error for all options that do not exist, with those that are meant.
+
+    Its `option` is the first one.
+    """
+    first, *others = names
+    told = f"unknown option {_meant(first, known, elsewhere)}"
+    told += "".join(f"; unknown option {_meant(name, known, elsewhere)}" for name in others)
+    return InvalidOption(told, option=first)
+
+
+def _meant(name: str, known: Any, elsewhere: Mapping[str, str]) -> str:
     if name in elsewhere:
-        return InvalidOption(f"unknown option {name!r}: use {elsewhere[name]}", option=name)
+        return f"{name!r}: use {elsewhere[name]}"
     if name not in known and (name in OF_TASKS or (apps.apps_ready and name in of_apps())):
-        return InvalidOption(f"unknown option {name!r}: it is an option of @task", option=name)
+        return f"{name!r}: it is an option of @task"
     near = get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
-    return InvalidOption(f"unknown option {name!r}: {hint}", option=name)
+    return f"{name!r}: {hint}"
 
 
 def explained(error: TypeError, func: Any, kwargs: Mapping[str, Any], using: str) -> TypeError:

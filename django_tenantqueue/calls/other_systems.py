@@ -17,7 +17,9 @@ _LATER = "task.using(run_at=…).delay(…), with seconds from now, a timedelta 
 _DELAY_ON_COMMIT = (
     "task.delay(…): a job is part of the transaction, and workers see it after the commit"
 )
-
+_MANY = "task.enqueue_many([1, 2]), or task.enqueue_many([(1, 2), (3, 4)]) with two arguments each"
+_MANY_ASYNC = "await task.aenqueue_many([1, 2])"
+_FOLLOW = "task.using(on_success=other.call(Placeholder('result'))).delay(…)"
 
 METHODS = {
     "AsyncResult": "Job.objects.get(pk=…), whose ids are numbers",
@@ -25,9 +27,9 @@ METHODS = {
     "apply_async": _OPTIONS_AND_ARGUMENTS,
     "apply_async_on_commit": _DELAY_ON_COMMIT,
     "aenqueue": "await task.adelay(…)",
-    "batch_defer": "task.enqueue_many([…])",
-    "batch_defer_async": "await task.aenqueue_many([…])",
-    "bulk_create": "task.enqueue_many([…])",
+    "batch_defer": _MANY,
+    "batch_defer_async": _MANY_ASYNC,
+    "bulk_create": _MANY,
     "chunks": "group([…]), a ConcurrentJobMonitor, or task.enqueue_many([…])",
     "configure": "task.using(…)",
     "defer": _DELAY,
@@ -40,7 +42,7 @@ METHODS = {
     "get_result": "Job.objects.get(pk=…), which has state and result",
     "aget_result": "await Job.objects.aget(pk=…), which has state and result",
     "max_retries": "current_job().max_attempts - 1 inside the task",
-    "map": "task.enqueue_many([…])",
+    "map": _MANY,
     "pause": "control.pause(task=…)",
     "perform_async": _DELAY,
     "perform_at": _LATER,
@@ -58,10 +60,26 @@ METHODS = {
     "set": "task.using(…)",
     "si": _CALL,
     "signature": _CALL,
-    "starmap": "task.enqueue_many([…])",
+    "starmap": _MANY,
     "submit": _DELAY,
     "subtask": _CALL,
     "update_state": "current_job().progress(done, total, message) inside the task",
+    "bulk": _MANY,
+    "bulk_delay": _MANY,
+    "bulk_enqueue": _MANY,
+    "delay_bulk": _MANY,
+    "delay_many": _MANY,
+    "enqueue_bulk": _MANY,
+    "many": _MANY,
+    "perform_all_later": _MANY,
+    "perform_bulk": _MANY,
+    "push_bulk": _MANY,
+    "send_many": _MANY,
+    "adelay_many": _MANY_ASYNC,
+    "delay_async": "await task.adelay(…)",
+    "call_local": "task(…), which runs the function here and now",
+    "schedule": "task.using(run_at=…).delay(…) for one run, or schedule=… of @task for many",
+    "then": _FOLLOW,
 }
 """Methods of tasks elsewhere."""
 
@@ -71,6 +89,8 @@ _STATE = (
 )
 _FINAL = "job.refresh().final"
 _CANCEL = "job.cancel()"
+_ERROR = "job.refresh().last_error, a dict with class, message and traceback, or None"
+_AWAIT = "await job.await_end(timeout=…)"
 
 JOB = {
     "Status": "Job.State, which is State of django_tenantqueue, as in Job.State.ERROR",
@@ -85,6 +105,7 @@ JOB = {
     "is_failed": "job.refresh().state == State.ERROR",
     "is_final": _FINAL,
     "is_finished": _FINAL,
+    "is_successful": "job.refresh().state == State.SUCCESS",
     "is_queued": "job.refresh().state == State.READY",
     "is_started": "job.refresh().state == State.RUNNING",
     "join": _WAIT,
@@ -95,7 +116,10 @@ JOB = {
     "meta": "job.stats, and current_job().stats inside the task",
     "name": "job.task",
     "parent": "Job.objects.get(pk=job.previous_id)",
-    "progress": "job.refresh(), and then job.progress_done, job.progress_total",
+    "progress": (
+        "job.refresh(), and then job.progress_percent, job.progress_done, job.progress_total, "
+        "job.progress_message"
+    ),
     "ready": _FINAL,
     "requeue": "job.retry()",
     "retries": "job.attempt - 1",
@@ -105,13 +129,37 @@ JOB = {
     "successful": "job.refresh().state == State.SUCCESS",
     "task_id": "job.pk",
     "traceback": 'job.last_error["traceback"]',
+    "abort": _CANCEL,
+    "await_": _AWAIT,
+    "await_job": _AWAIT,
+    "await_result": _AWAIT,
+    "await_wait": _AWAIT,
+    "wait_async": _AWAIT,
+    "async_wait": _AWAIT,
+    "attempts": "job.attempt, the number of starts so far",
+    "done": _FINAL,
+    "enqueued_at": "job.created_at",
+    "error": _ERROR,
+    "exc_info": _ERROR,
+    "exception": _ERROR,
+    "get_result": _WAIT,
+    "is_done": _FINAL,
+    "kill": _CANCEL,
+    "queue_name": "job.queue.name",
+    "run_after": "job.run_at",
+    "scheduled_at": "job.run_at",
+    "eta": "job.run_at",
+    "stop": _CANCEL,
+    "task_name": "job.task",
+    "terminate": _CANCEL,
+    "update_state": "current_job().progress(done, total, message) inside the task",
 }
 """Methods and attributes of results and jobs elsewhere."""
 
 DONE = "group(…).delay(on_end=…), a call that is enqueued when all jobs have ended"
 _WAIT_FOR_ALL = (
-    "monitor.details(), a queryset of jobs: [job.wait(timeout=…).result for job in "
-    'monitor.details().order_by("id")]'
+    "monitor.wait(timeout=…), and then its jobs: [job.result for job in "
+    'monitor.details().order_by("id")]; the callback is Job.objects.get(pk=monitor.anchor_id)'
 )
 _COUNTS = "monitor.progress(), which has status, total, done and failed"
 MISSING_RESULTS = (
@@ -149,8 +197,11 @@ MONITOR = {
     "state": _COUNTS,
     "status": _COUNTS,
     "successful": _COUNTS,
-    "wait": _WAIT_FOR_ALL,
     "waiting": _COUNTS,
+    "result": _WAIT_FOR_ALL,
+    "abort": "monitor.cancel()",
+    "done": _COUNTS,
+    "stop": "monitor.cancel()",
 }
 """Methods of the results of groups elsewhere."""
 
@@ -189,7 +240,20 @@ _BACKOFF = "backoff=… (seconds before the second attempt, doubled each time) a
 _ATTEMPTS = "max_attempts=…, which counts the first run, too"
 _IN_TASK = "current_job() inside the task"
 _TIMEOUT = "timeout=… (seconds; the run is interrupted) and hard_timeout=… (its process is killed)"
-_RATE = "max_per_second=… of @task, or max_per_second of the tenant queue, in the admin"
+_RATE = (
+    "control.make_queue(tenant, queue, max_per_second=0.1, burst=6), from django_tenantqueue "
+    "import control: for one tenant 6 a minute after a burst of 6; max_per_second=0.1, burst=6 of "
+    "@task is one rate of all tenants together"
+)
+_SLOTS = (
+    "control.make_queue(tenant, queue, num_slots=5) for one tenant, "
+    "control.tune(task=…, num_slots=5) for the task, or limit_user=… for a user"
+)
+_RECURRENCE = (
+    'schedule=… of @task, as in @task(schedule="0 3 * * *") or @task(schedule=Every(minutes=5)), '
+    "with django_tenantqueue.contrib.schedules in INSTALLED_APPS"
+)
+_UNIQUE = "unique=Unique('until_executed', key='shop-1'), from django_tenantqueue import Unique"
 _RESULT = "nothing: a result is stored with its job"
 _CALLBACK = "on_success=… (a call that follows a success) or on_end=…, of .using()"
 
@@ -211,10 +275,20 @@ QUEUE = {
     "max_concurrency": "num_slots",
     "queue": "name",
     "queue_name": "name",
+    "is_paused": "paused",
+    "rate": "max_per_second",
     "rate_limit": "max_per_second",
     "slots": "num_slots",
 }
 """Columns of queues elsewhere, and ours."""
+
+OF_QUEUE = {
+    **QUEUE,
+    "enqueue": "task.using(tenant=…, queue=…).delay(…)",
+    "hold": "pause()",
+    "unpause": "resume()",
+}
+"""Attributes of queues elsewhere, and ours."""
 
 SCHEDULE = {
     "cron": "expression, which holds it where kind is 'cron'",
@@ -234,9 +308,14 @@ SCHEDULE = {
 COLUMNS = {
     "Job": {
         "attempts": "attempt",
+        "enqueued_at": "created_at",
+        "error": "errors, a list",
         "eta": "run_at",
+        "kwargs": "args={'args': […], 'kwargs': {…}}",
+        "last_error": "errors, a list",
         "name": "task",
         "queue_name": "queue__name",
+        "result": "result_data",
         "return_value": "result_data",
         "run_after": "run_at",
         "scheduled_at": "run_at",
@@ -328,10 +407,41 @@ OPTIONS = {
     "track_started": "nothing: a job has a state for it",
     "ttl": "expires_at=…, or Unique(…, ttl=…)",
     "user": "limit_user=… for at most N jobs of a user at once, created_by=… for who made the job",
-    "unique_for": "unique=Unique('until_expired', ttl=…)",
-    "unique_key": "unique=Unique('until_executed', key='shop-1')",
+    "unique_for": "unique=Unique('until_expired', ttl=…), from django_tenantqueue import Unique",
+    "unique_key": _UNIQUE,
+    "at": _AT,
+    "run_in": _AT,
+    "scheduled_at": _AT,
+    "backend": "the setting DATABASE, or the key TASKS of Django for django.tasks",
+    "concurrency": _SLOTS,
+    "max_concurrency": _SLOTS,
+    "concurrency_limit": _SLOTS,
+    "max_running": _SLOTS,
+    "max_instances": _SLOTS,
+    "num_slots": _SLOTS,
+    "limit": _RATE,
+    "rate": _RATE,
+    "max_per_minute": _RATE,
+    "max_per_hour": _RATE,
+    "throttle": _RATE,
+    "cron": _RECURRENCE,
+    "crontab": _RECURRENCE,
+    "every": _RECURRENCE,
+    "interval": _RECURRENCE,
+    "periodic": _RECURRENCE,
+    "run_every": _RECURRENCE,
+    "dedupe_key": _UNIQUE,
+    "deduplication_key": _UNIQUE,
+    "idempotency_key": _UNIQUE,
+    "singleton": "unique=Unique('until_executed'), from django_tenantqueue import Unique",
+    "max_tries": _ATTEMPTS,
+    "num_retries": _ATTEMPTS,
+    "attempts": _ATTEMPTS,
 }
 """Options of tasks and jobs elsewhere."""
+
+OF_GROUP = {**OPTIONS, **START}
+"""Options of a group or monitor elsewhere."""
 
 _JOB_BY_ID = "Job, whose id is a number: Job.objects.get(pk=…)"
 _TASK = "task, as in @task(queue=…)"
@@ -340,6 +450,9 @@ SYNCED = (
     "sync`"
 )
 _SCHEDULE = f"Cron or Every, as in @task(schedule=Cron('30 3 * * *')){SYNCED}"
+_SCHEDULES = "Schedule of django_tenantqueue.contrib.schedules.models, or schedule=… of @task"
+_MANY_OF = f"task, as in {_MANY}"
+_CONTROL = "control, as in control.{}: from django_tenantqueue import control"
 _GROUP = "group, as in group([task.call(1), task.call(2)]).delay()"
 _NO_APP = "task: there is no app; the decorator of each task, and the setting TENANTQUEUE"
 
@@ -348,7 +461,17 @@ MODULE = {
     "AsyncResult": _JOB_BY_ID,
     "Celery": _NO_APP,
     "GroupResult": "ConcurrentJobMonitor, which group(…).delay() returns",
-    "Queue": "task, as in task.using(queue=…).delay(…)",
+    "Batch": _GROUP,
+    "PeriodicTask": _SCHEDULES,
+    "Queue": (
+        "TenantQueue of django_tenantqueue.models, a queue of one tenant: "
+        "control.pause(queue='exports'), from django_tenantqueue import control, or "
+        "control.make_queue('acme', 'exports').pause(); to enqueue there, "
+        "task.using(queue=…).delay(…)"
+    ),
+    "RetryPolicy": "max_attempts=…, backoff=… and retry_when=… of @task",
+    "RetryStrategy": "max_attempts=…, backoff=… and retry_when=… of @task",
+    "Schedule": _SCHEDULES,
     "Signature": _CALL,
     "Tenant": "TenantQueue, which has tenant, name and num_slots: a tenant is a text",
     "actor": _TASK,
@@ -357,7 +480,11 @@ MODULE = {
         "on_success=…, as in task.using(on_success=other.call(Placeholder('result'))).delay(1); "
         "the job that follows is Job.objects.get(previous_id=job.pk), with the last result"
     ),
-    "chord": "group, as in group([task.call(1), task.call(2)]).delay(on_end=other.call())",
+    "chord": (
+        "group, as in group([task.call(1), task.call(2)]).delay(on_end=other.call()); other() "
+        "takes no results: it reads [job.result for job in current_job().summary.details()]; its "
+        "own result is Job.objects.get(pk=monitor.anchor_id).wait(timeout=…).result"
+    ),
     "chunks": _GROUP,
     "crontab": _SCHEDULE,
     "current_app": _NO_APP,
@@ -378,6 +505,23 @@ MODULE = {
     "starmap": "task, as in task.enqueue_many([(1, 2), (3, 4)])",
     "subtask": _CALL,
     "xmap": "task, as in task.enqueue_many([1, 2])",
+    "batch": _GROUP,
+    "bulk_delay": _MANY_OF,
+    "bulk_enqueue": _MANY_OF,
+    "delay_many": _MANY_OF,
+    "enqueue_many": _MANY_OF,
+    "cancel": _CONTROL.format("cancel(job)"),
+    "cancel_job": _CONTROL.format("cancel(job)"),
+    "every": _SCHEDULE,
+    "get_current_job": "current_job, as in current_job().id inside a task",
+    "get_current_task": "current_job, as in current_job().id inside a task",
+    "pause": _CONTROL.format("pause(queue='mail')"),
+    "pause_queue": _CONTROL.format("pause(queue='mail')"),
+    "resume": _CONTROL.format("resume(queue='mail')"),
+    "resume_queue": _CONTROL.format("resume(queue='mail')"),
+    "TenantQueue": "TenantQueue of django_tenantqueue.models",
+    "Pause": _CONTROL.format("pause(queue='mail')"),
+    "TaskResult": "Job, which has state and result: Job.objects.get(pk=…)",
 }
 """Names that modules of other systems offer."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..exceptions import InvalidOption
 from .option_types import Backoff, RetryWhen
-from .options import APPS, NAMES, OF_TASKS, check_whole, needs_app, of_apps, unknown_option
+from .options import APPS, NAMES, OF_TASKS, check_whole, needs_app, of_apps, unknown_options
 from .task_hooks import ELSEWHERE, HOOKS, TaskHooks
 
 
@@ -75,11 +75,12 @@ def readers_of(names: Sequence[str]) -> dict[str, Callable[[Any, Any], Any]]:
     if not names:
         return {}
     readers = of_apps()
+    unknown = [name for name in names if name not in readers and name not in APPS]
+    if unknown:
+        raise unknown_options(unknown, (*NAMES, *OF_TASKS, *readers))
     for name in names:
         if name not in readers:
-            if name in APPS:
-                raise needs_app(name)
-            raise unknown_option(name, (*NAMES, *OF_TASKS, *readers))
+            raise needs_app(name)
     return readers
 
 

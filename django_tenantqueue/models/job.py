@@ -2,50 +2,39 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from asgiref.sync import sync_to_async
-from django.core import mail
 from django.core.cache import caches
 from django.core.exceptions import ObjectDoesNotExist
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db import connections, models
+from django.db import models
 from django.db.models import F, Q
 from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from ..calls import other_systems
 from ..calls.arguments import are_removed
 from ..conf import get_settings
 from ..coroutines import twin
-from ..exceptions import InvalidOption, JobNotFound, JobReadOnly, Unsupported, WaitTimeout
+from ..exceptions import InvalidOption, JobNotFound, JobReadOnly, WaitTimeout
 from ..link_tokens import BROWSER_SESSION, USER, sign_job_id
 from ..states import ACTIVE, EARLIEST, FINAL, LATEST, Priority, State
 from ..stored_error import entries_of
 from .fields import StateField, TextListField
 from .job_query import JobQuerySet, user_text
 from .verbs import act
+from .waiting import asleep_through, is_test, polls, seconds_of, sleep_through
 
 if TYPE_CHECKING:
     from ..operations.result import Result
 
 _MISSING = object()
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
-"""Seconds between two polls of a job that is waited for. They grow."""
 RESULT_REMOVED = "-"
 """The `result_ref` of a job whose result a retention rule has removed."""
-
-
-def pauses(seconds: float) -> Iterator[float]:
-    """Yield the pause before each poll but the first, until `seconds` have passed."""
-    end, pause = time.monotonic() + seconds, FIRST_PAUSE
-    while (left := end - time.monotonic()) > 0:
-        yield min(pause, left)
-        pause = min(LONGEST_PAUSE, pause * 1.5)
 
 
 def _status_path(token: str) -> str:
@@ -341,37 +330,35 @@ class Job(models.Model):
         later. Raises WaitTimeout, and Unsupported inside a transaction, whose uncommitted job no
         worker can see. The twin is await_end(): `await` is a keyword of Python.
         """
-        for pause in self._pauses(timeout):
-            time.sleep(pause)
+        sleep_through(self._pauses(timeout))
         return self
 
     async def await_end(self, timeout: float | timedelta = 30.0) -> Self:
         """See wait()."""
-        pauses = self._pauses(timeout)
-        look = sync_to_async(lambda: next(pauses, None))
-        while (pause := await look()) is not None:
-            await asyncio.sleep(pause)
+        await asleep_through(self._pauses(timeout))
         return self
 
     def _pauses(self, timeout: float | timedelta) -> Iterator[float]:
-        """Yield the seconds between two polls, until the job has ended."""
-        if isinstance(timeout, timedelta):
-            timeout = timeout.total_seconds()
+        """Yield the seconds between two polls, until the job has ended. Raises WaitTimeout."""
         if self._is_eager:
             return
-        if connections[get_settings().database].in_atomic_block:
-            raise Unsupported(
-                f"job {self.pk} cannot be waited for inside a transaction: workers see it after "
-                "the commit. In a TestCase use run_pending() or eager() of "
-                "django_tenantqueue.testing"
-            )
-        for pause in pauses(timeout):
-            if self.refresh().final:
-                return
-            yield pause
-        if not self.refresh().final:
-            in_test = hasattr(mail, "outbox")  # Django's set-up of tests makes it
-            raise WaitTimeout(self.pk, self.state, timeout, in_test)
+        seconds = seconds_of(timeout)
+        yield from polls(seconds, f"job {self.pk}", lambda: bool(self.refresh().final))
+        if not self.final:
+            raise WaitTimeout(self.pk, self.state, seconds, is_test(), why=self._last_attempt)
+
+    @property
+    def _last_attempt(self) -> str:
+        """What became of the last attempt of an unfinished job, and when the next one is."""
+        error = self.last_error
+        if error is None:
+            return ""
+        failed = f"{error.get('class')}: {error.get('message', '')}".splitlines()[0][:200]
+        told = f"attempt {error.get('attempt')} of {self.max_attempts} ended in {failed}"
+        seconds = (self.run_at - timezone.now()).total_seconds()
+        if self.state == State.SCHEDULED and seconds > 0:
+            told += f"; the next is in {seconds:.1f} s"
+        return told
 
     @property
     def _is_eager(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any, Never, Self
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
@@ -11,16 +11,17 @@ from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
 from ..calls import other_systems
-from ..calls.options import unknown_option
+from ..calls.options import unknown_options
 from ..conf import get_settings
 from ..coroutines import twin
-from ..exceptions import InvalidState, Unsupported
+from ..exceptions import InvalidState, Unsupported, WaitTimeout
 from ..states import Priority
 from .job import Job
 from .verbs import act
+from .waiting import asleep_through, is_test, polls, seconds_of, sleep_through
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from datetime import datetime, timedelta
 
     from ..calls.call import CallLike
@@ -37,6 +38,8 @@ _MADE = (
     "made with its details, by ConcurrentJobMonitor.objects.start(name, [task.call(…), …], "
     "parallel=5, on_end=other.call(…))"
 )
+_ENDED = ("ended", "cancelled")
+"""Statuses of the progress of a monitor that has ended."""
 _OPTIONS = (
     *("parallel", "interval", "priority", "tenant", "queue", "session", "on_end"),
     *("stop_after_failures", "keep_open", "created_by"),
@@ -64,8 +67,8 @@ class MonitorManager(models.Manager["ConcurrentJobMonitor"]):
         **unknown: Never,
     ) -> ConcurrentJobMonitor:
         """Create a monitor and its details in the current transaction. See operations.monitors."""
-        for option in unknown:
-            raise unknown_option(option, _OPTIONS, {**other_systems.OPTIONS, **other_systems.START})
+        if unknown:
+            raise unknown_options(unknown, _OPTIONS, other_systems.OF_GROUP)
         started: ConcurrentJobMonitor = _operation("start")(
             name,
             details,
@@ -243,6 +246,41 @@ class ConcurrentJobMonitor(models.Model):
         return act("tune", self, **columns)
 
     atune = twin(tune)
+
+    def wait(self, timeout: float | timedelta = 30.0) -> Self:
+        """Wait until its details and its callback have ended; return self, refreshed.
+
+        `timeout`: seconds or a timedelta. Raises WaitTimeout, and Unsupported inside a transaction.
+        A monitor that is paused, stopped or open does not end. See Job.wait(). The twin is
+        await_end().
+        """
+        sleep_through(self._pauses(timeout))
+        return self
+
+    async def await_end(self, timeout: float | timedelta = 30.0) -> Self:
+        """See wait()."""
+        await asleep_through(self._pauses(timeout))
+        return self
+
+    def _pauses(self, timeout: float | timedelta) -> Iterator[float]:
+        """Yield the seconds between two polls, until it has ended. Raises WaitTimeout."""
+        if not self.pk:  # eager mode has run it in place
+            return
+        seconds, what = seconds_of(timeout), f"monitor {self.pk} ({self.name!r})"
+        yield from polls(seconds, what, self._has_ended)
+        found = self.progress()
+        if found.status not in _ENDED:
+            ended = found.total - found.left
+            why = found.reason or f"{ended} of {found.total} details have ended"
+            raise WaitTimeout(self.anchor_id, found.status, seconds, is_test(), what=what, why=why)
+
+    def _has_ended(self) -> bool:
+        """Whether nothing of it is left. While its anchor is unfinished, that alone is read."""
+        jobs = Job.objects.using(get_settings().database).unfinished()
+        if jobs.filter(pk=self.anchor_id).exists():
+            return False
+        self.refresh_from_db()
+        return self.progress().status in _ENDED
 
     def progress(self, now: datetime | None = None) -> Progress:
         """Return counts, status, rate and the expected end."""

@@ -118,7 +118,7 @@ class TenantQueue(models.Model):
 
         def __getattr__(self, name):
             """Say what is used here in place of an attribute that queues elsewhere have."""
-            raise other_systems.unknown_attribute(self, name, other_systems.QUEUE)
+            raise other_systems.unknown_attribute(self, name, other_systems.OF_QUEUE)
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
         """Delete it. Raises InvalidState while it has jobs, which would have no tenant then."""

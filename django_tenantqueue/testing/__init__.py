@@ -271,8 +271,12 @@ __all__ = [
 
 _RUN = "run_pending(), which runs everything that is ready"
 ELSEWHERE = {
+    "TestWorker": _RUN,
+    "always_eager": "eager(), for with or as a decorator",
+    "capture_jobs": "captured_jobs()",
     "drain": _RUN,
     "drain_queue": _RUN,
+    "inline": "eager(), for with or as a decorator",
     "perform_enqueued_jobs": _RUN,
     "run_all": _RUN,
     "run_jobs": _RUN,

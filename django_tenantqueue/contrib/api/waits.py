@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from ...conf import get_settings, settings_of
 from ...models import Job
-from ...models.job import FIRST_PAUSE, LONGEST_PAUSE
+from ...models.waiting import FIRST_PAUSE, LONGEST_PAUSE
 from ...status.callback_progress import show_details
 from . import shown
 from .access import Caller

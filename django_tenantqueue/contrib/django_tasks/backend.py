@@ -14,7 +14,7 @@ from django.core.checks import CheckMessage, Error
 from django.utils import timezone
 
 from ...calls.given_options import merged
-from ...calls.options import Options, check_queue, unknown_option
+from ...calls.options import Options, check_queue, unknown_options
 from ...calls.serial import Serial
 from ...calls.sources import check_call, register_finder
 from ...calls.tenant import get_tenant
@@ -69,9 +69,8 @@ class TenantQueueTask(Task):  # type: ignore[type-arg]
         **options: Any,
     ) -> TenantQueueTask:
         """Return the task with other attributes of Django's, and options of jobs."""
-        for name in options:
-            if name not in JOB_OPTIONS:
-                raise TypeError(str(unknown_option(name, JOB_OPTIONS)))
+        if unknown := [name for name in options if name not in JOB_OPTIONS]:
+            raise TypeError(str(unknown_options(unknown, JOB_OPTIONS)))
         changes = {
             "priority": priority,
             "queue_name": queue_name,
@@ -128,9 +127,8 @@ class TenantQueueBackend(BaseTaskBackend):
 
     @cached_property
     def _defaults(self) -> Options:
-        for name in self.options:
-            if name not in JOB_OPTIONS:
-                raise unknown_option(name, JOB_OPTIONS)
+        if unknown := [name for name in self.options if name not in JOB_OPTIONS]:
+            raise unknown_options(unknown, JOB_OPTIONS)
         return merged(Options(), {"max_attempts": 1, **self.options})
 
     def job_options(self, task: Task[..., Any]) -> Options:

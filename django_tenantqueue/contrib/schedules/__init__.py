@@ -4,10 +4,16 @@ from typing import TYPE_CHECKING
 
 from ...calls.other_systems import SYNCED
 
-ELSEWHERE = dict.fromkeys(
-    ("crontab", "cron", "periodic", "periodic_task", "schedule"),
-    f'the option schedule= of @task, as in @task(schedule="0 3 * * *"){SYNCED}',
-)
+ELSEWHERE = {
+    **dict.fromkeys(
+        ("crontab", "cron", "every", "periodic", "periodic_task", "schedule"),
+        f'the option schedule= of @task, as in @task(schedule="0 3 * * *"){SYNCED}',
+    ),
+    **dict.fromkeys(("Cron", "Every"), "Cron or Every of django_tenantqueue"),
+    **dict.fromkeys(
+        ("PeriodicTask", "Schedule"), "Schedule of django_tenantqueue.contrib.schedules.models"
+    ),
+}
 """Names of other systems, and their replacements."""
 
 if not TYPE_CHECKING:  # else every name would exist

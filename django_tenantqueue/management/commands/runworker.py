@@ -26,6 +26,7 @@ from ...models.worker import THREADS
 from ...operations.declared import add_rates
 from ...queries.base import ready_connection
 from ...queries.workers import connection_budget, read_clock_ahead
+from ...schema import missing_table
 from ...status.clock import clock_text
 from ...status.queue_loads import unknown_queues
 from ...status.thresholds import CLOCK_SECONDS
@@ -344,7 +345,8 @@ class Command(BaseCommand):
                 bring_in_line(config.database)
             add_rates(config.database)
         except DatabaseError as error:
-            text = f"writing what the code declares failed: {str(error).strip()}"
+            told = missing_table(error) or str(error).strip()
+            text = f"writing what the code declares failed: {told}"
             self.stderr.write(self.style.WARNING(text))
 
     def _config(self, options: dict[str, Any]) -> WorkerConfig:

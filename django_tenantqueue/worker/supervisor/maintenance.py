@@ -26,6 +26,7 @@ from ...queries.base import LOCK_MILLISECONDS
 from ...queries.control import DutyRun, record_duty
 from ...queries.locks import KEY, LockKey
 from ...queries.workers import take_lead
+from ...schema import missing_table
 from ...status.display_limits import MESSAGE
 from ...text import clean_text
 from ..connection import PROBE_SECONDS
@@ -62,6 +63,8 @@ class Maintenance:
         """Connection of Django's whose waits for locks are bounded."""
         self._dead_worker_finder = DeadWorkerFinder()
         self._interrupted_at = -inf
+        self._missing_tables: dict[str, str] = {}
+        """What is said of duties whose table is missing: it is logged once."""
         jobs = WhenDue(
             lambda alias: maintain.seconds_to_next_due(self._look or alias), maintain.promote
         )
@@ -115,15 +118,21 @@ class Maintenance:
                 done = duty.step(self.alias)
             outcome = clean_text(_told(done)) if done else ""
             pause = _pause_after(duty, done)
+            self._missing_tables.pop(duty.name, None)
         except Exception as failure:
             if isinstance(failure, psycopg.Error | DjangoError) and not self._is_usable():
                 logger.warning("maintenance task %s lost the database connection", duty.name)
                 raise  # perhaps the lock, too: see run_once()
-            if isinstance(failure, psycopg.OperationalError | OperationalError):
+            error = clean_text(f"{type(failure).__name__}: {failure}", MESSAGE)
+            if missing := missing_table(failure):
+                error = clean_text(missing, MESSAGE)
+                if missing not in self._missing_tables.values():
+                    logger.error("maintenance task %s failed, retrying: %s", duty.name, missing)
+                self._missing_tables[duty.name] = missing
+            elif isinstance(failure, psycopg.OperationalError | OperationalError):
                 logger.warning("maintenance task %s failed, retrying: %s", duty.name, failure)
             else:
                 logger.exception("maintenance task %s failed", duty.name)
-            error = clean_text(f"{type(failure).__name__}: {failure}", MESSAGE)
         now = time.monotonic()
         duty.due_at = (
             now + pause if pause < duty.interval_seconds else next_tick(now, duty.interval_seconds)

@@ -182,6 +182,28 @@ def test_other_duties_are_done_when_one_fails(pair, monkeypatch, caplog):
     assert "ZeroDivisionError" in DutyRow.objects.get(name="bad").error
 
 
+def test_missing_table_is_named_once(pair, caplog):
+    def look(using):
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT * FROM elsewhere.tenantqueue_job")
+
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE SCHEMA IF NOT EXISTS elsewhere")
+    maintenance = pair[0]
+    maintenance._duties[:] = [Duty("first", look, 0.0), Duty("second", look, 0.0)]
+
+    for _ in range(3):
+        maintenance.run_once()
+    with connection.cursor() as cursor:
+        cursor.execute("DROP SCHEMA elsewhere")
+
+    said = "table tenantqueue_job of django_tenantqueue is missing: run manage.py migrate"
+    (record,) = [one for one in caplog.records if one.levelname == "ERROR"]
+    assert record.getMessage() == f"maintenance task first failed, retrying: {said}"
+    assert record.exc_info is None
+    assert DutyRow.objects.get(name="second").error == said
+
+
 def cancel_query(using):
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL statement_timeout = 1; SELECT pg_sleep(1)")
