@@ -45,7 +45,7 @@ class ApiTokenForm(SingleTuneForm):
         if self.instance.pk is not None:
             self.wanted_row().clean()
         else:
-            operations.check_new(self.wanted_row())
+            operations.check_new(ApiToken(**self.cleaned_data))
         return cleaned
 
 

@@ -139,7 +139,7 @@ class ApiToken(models.Model):
         """Check that the columns fit together. Raises ValidationError."""
         shared_columns.check_column_moment(self, "expires_at")
         errors: dict[str, Any] = {}
-        if self.pk is None and not self.is_valid():
+        if not self.pk and not self.is_valid():
             errors["expires_at"] = gettext("It is in the past.")
         unknown = self.scope_names - set(ApiToken.Scope.values)
         if unknown or not self.scope_names:
