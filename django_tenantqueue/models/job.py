@@ -20,8 +20,8 @@ from django.utils.translation import gettext_lazy as _
 
 from ..calls import foreign
 from ..calls.arguments import are_removed
-from ..conf import get_settings
 from ..coroutines import twin
+from ..databases import database_of_id
 from ..exceptions import InvalidOption, JobNotFound, JobReadOnly, Unsupported, WaitTimeout
 from ..link_tokens import BROWSER_SESSION, USER, sign_job_id
 from ..states import ACTIVE, EARLIEST, FINAL, LATEST, Priority, State
@@ -291,7 +291,7 @@ class Job(models.Model):
         """
         if self._is_eager:
             return self
-        fresh = Job.objects.using(get_settings().database).find(self.pk)
+        fresh = Job.objects.using(database_of_id(self.pk)).find(self.pk)
         if fresh is None:
             raise JobNotFound(
                 f"job {self.pk} does not exist any more: it was deleted, or its history was "
@@ -359,7 +359,7 @@ class Job(models.Model):
             timeout = timeout.total_seconds()
         if self._is_eager:
             return
-        if connections[get_settings().database].in_atomic_block:
+        if connections[database_of_id(self.pk)].in_atomic_block:
             raise Unsupported(
                 f"job {self.pk} cannot be waited for inside a transaction: workers see it after "
                 "the commit. In a TestCase use run_pending() or eager() of "

@@ -12,8 +12,8 @@ from django.utils.translation import gettext_lazy as _
 
 from ..calls import foreign
 from ..calls.options import unknown_option
-from ..conf import get_settings
 from ..coroutines import twin
+from ..databases import database_of_row
 from ..exceptions import InvalidState, Unsupported
 from ..states import Priority
 from .job import Job
@@ -198,7 +198,7 @@ class ConcurrentJobMonitor(models.Model):
                 f"monitor {self.name!r} ran in eager mode, which stores no jobs: read the results "
                 "in its callback, or use run_pending() in tests"
             )
-        details = ConcurrentJobMonitorDetail.objects.using(get_settings().database)
+        details = ConcurrentJobMonitorDetail.objects.using(database_of_row(self))
         return details.filter(monitor_id=self.pk).exclude(pk=self.anchor_id)  # type: ignore[return-value]
 
     def add(self, details: Iterable[CallLike] | CallLike) -> int:

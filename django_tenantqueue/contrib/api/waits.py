@@ -141,7 +141,7 @@ def _read_jobs(using: str, waits: list[Wait]) -> dict[int, Job]:
     rows = Job.objects.using(using).select_related("queue").defer(*shown.HEAVY)
     jobs = rows.find_many(wait.job_id for wait in waits)
     followed = {wait.job_id for wait in waits if wait.each}
-    show_details(using, [job for pk, job in jobs.items() if pk in followed])
+    show_details([job for pk, job in jobs.items() if pk in followed])
     return jobs
 
 

@@ -23,6 +23,7 @@ WHAT = dict(zip(DAYS, ("jobs", "arguments", "results", "errors"), strict=True))
 
 class Prune(Subcommand):
     help = "Delete history now that retention rules and HISTORY_KEEP_MONTHS do not keep."
+    several = "each"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
