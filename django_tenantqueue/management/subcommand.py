@@ -10,16 +10,18 @@ from argparse import ArgumentParser
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import InterfaceError, OperationalError, connections
 
 from ..conf import database
-from ..databases import all_databases, are_several, database_of_id, database_of_tenant
+from ..databases import all_databases, are_several, database_of_call
 from .database import acting_as_shell_user, telling_database_errors
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Numbers of errors of a file that takes no more."""
+ROWS = ("id", "ids", "job", "monitor")
+"""Arguments with the ids of rows."""
 
 
 def _drop_output() -> None:
@@ -55,11 +57,11 @@ class Subcommand(BaseCommand):
         """Return the database of a call without `--database`; None: the main one."""
         if self.several == "main":
             return None
-        for name in ("job", "monitor", "id"):
-            if isinstance(row_id := options.get(name), int) and not isinstance(row_id, bool):
-                return database_of_id(row_id)
+        rows = [row for name in ROWS if (row := options.get(name))]
         tenant = options.get("tenant")
-        return None if tenant is None else database_of_tenant(tenant)
+        if not rows and tenant is None:
+            return None
+        return database_of_call(type(self).__name__.lower(), None, *rows, tenant=tenant)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         """Run the command, and write all that it has printed."""
@@ -98,6 +100,8 @@ class Subcommand(BaseCommand):
     def _execute_in_each(self, *args: Any, **options: Any) -> None:
         """Run the command in each database that can be used; raise CommandError for the others."""
         failed = []
+        if options.get("stdout"):
+            self.stdout = OutputWrapper(options["stdout"])
         self._documents = {} if options.get("format") == "json" else None
         for alias in all_databases():
             if self._documents is None:

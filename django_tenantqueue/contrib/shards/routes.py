@@ -63,7 +63,7 @@ def shard_of_id(row_id: int) -> str:
     Raises Unsupported for an id of a database that SHARDS does not have.
     """
     found = aliases()
-    number = row_id % MOST if row_id >= FIRST_ID else 0
+    number = row_id % MOST if row_id >= FIRST_ID and len(found) > 1 else 0
     if number >= len(found):
         raise Unsupported(
             f"the id {row_id} is of shard {number}, and TENANTQUEUE['SHARDS']['DATABASES'] has "

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 from django.db import connections, transaction
-from django.tasks import default_task_backend, task as django_task
 from django.test import Client, override_settings
 from django.urls import reverse
 
@@ -21,6 +20,13 @@ from django_tenantqueue.models import Job, TenantQueue
 from django_tenantqueue.testing import run_pending
 from tests.contrib.shards.conftest import ALIASES, sharded, tenant_of
 from tests.testapp.tasks import add, echo, fail, noop
+
+try:
+    from django.tasks import default_task_backend
+    from django.tasks import task as django_task
+except ImportError:  # before Django 6.0
+    from django_tasks import default_task_backend
+    from django_tasks import task as django_task
 
 pytestmark = pytest.mark.usefixtures("shards")
 
