@@ -47,7 +47,9 @@ def database_of_id(row_id: int) -> str:
 def database_of_row(row: Model) -> str:
     """Return the database of a row. Of one from a replica, it is the current one."""
     alias = row._state.db
-    return alias if are_several() and alias in all_databases() else get_settings().database
+    if alias is not None and are_several() and alias in all_databases():
+        return alias
+    return get_settings().database
 
 
 def check_enqueue(using: str, tenant: str, task: str) -> None:

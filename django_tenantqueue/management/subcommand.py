@@ -85,7 +85,8 @@ class Subcommand(BaseCommand):
             with acting_as_shell_user():
                 using = self.database_of(options)
             if using is None and self.several == "each":
-                return self._execute_in_each(*args, **options)
+                self._execute_in_each(*args, **options)
+                return None
             if using is None and self.several == "refuse":
                 raise CommandError(
                     f"jobs are in the databases {', '.join(all_databases())}: give --database, and "

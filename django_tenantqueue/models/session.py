@@ -130,9 +130,7 @@ class Session(models.Model):
         """Return its unfinished jobs."""
         column = "session_key" if self.kind == self.Kind.SERIAL else "limit_user"
         return (
-            Job.objects.using(database_of_row(self))
-            .unfinished()
-            .filter(**{column: self.gate_key})
+            Job.objects.using(database_of_row(self)).unfinished().filter(**{column: self.gate_key})
         )
 
 

@@ -76,7 +76,9 @@ class Progress:
 def progress_of(
     monitors: Iterable[ConcurrentJobMonitor], now: datetime | None = None
 ) -> dict[int, Progress]:
-    """Return the progress of monitors of one database by id, with at most four statements for all of them.
+    """Return the progress of monitors by id, with at most four statements for all of them.
+
+    The monitors are of one database.
 
     What operators have set is read with the counts: the objects given may be older.
 

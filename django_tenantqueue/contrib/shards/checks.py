@@ -35,8 +35,7 @@ def _problems() -> list[tuple[str, str]]:
     if aliases()[0] != main_database():
         found.append(
             (
-                f"{place} begins with {aliases()[0]!r}, and TENANTQUEUE['DATABASE'] is "
-                f"{main_database()!r}.",
+                f"{place} begins with {aliases()[0]!r}, but DATABASE is {main_database()!r}.",
                 f"Let both name the same alias. {PAGE}",
             )
         )
@@ -72,7 +71,7 @@ def _has_router() -> bool:
 
 
 def check_set_up(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """E020: a database of SHARDS is not set up. The checks of the jobs' database, for the others."""
+    """E020: a database of SHARDS is not set up. Also the checks of the jobs' database."""
     try:
         if not are_sharded() or _problems():
             return []  # E019

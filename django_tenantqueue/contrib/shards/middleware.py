@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.db import InterfaceError, OperationalError
@@ -85,7 +85,7 @@ def _chosen(request: HttpRequest) -> str | None:
     return alias if alias in aliases() else aliases()[0]
 
 
-def _inside(alias: str, parts: Iterable[Any]) -> Iterator[Any]:
+def _inside(alias: str, parts: Any) -> Iterator[Any]:
     """Read each part of a download in its database."""
     left = iter(parts)
     while True:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -23,6 +25,8 @@ class Shard(models.Model):
     version = models.BigIntegerField(default=0)
     created_at = models.DateTimeField(_("created at"), db_default=Now(), editable=False)
 
+    objects: ClassVar[models.Manager[Shard]] = models.Manager()
+
     class Meta:
         db_table = "tenantqueue_shard"
         verbose_name = _("shard")
@@ -40,6 +44,8 @@ class ShardPin(models.Model):
     tenant = models.CharField(_("tenant"), max_length=200, primary_key=True)
     shard = models.SmallIntegerField(_("shard"))
     created_at = models.DateTimeField(_("created at"), db_default=Now(), editable=False)
+
+    objects: ClassVar[models.Manager[ShardPin]] = models.Manager()
 
     class Meta:
         db_table = "tenantqueue_shardpin"

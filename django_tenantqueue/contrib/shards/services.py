@@ -35,9 +35,7 @@ def pin_tenant(tenant: str, alias: str) -> None:
     number = list(aliases()).index(alias)
     for copy in _copies(tenant):
         with transaction.atomic(using=copy):
-            ShardPin.objects.using(copy).update_or_create(
-                tenant=tenant, defaults={"shard": number}
-            )
+            ShardPin.objects.using(copy).update_or_create(tenant=tenant, defaults={"shard": number})
             _raise_version(copy)
     forget_pins()
 

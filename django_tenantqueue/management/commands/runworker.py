@@ -205,7 +205,7 @@ class Command(BaseCommand):
         )
         add(
             "--database",
-            help="alias of the jobs' database (must be TENANTQUEUE['DATABASE'])",
+            help="alias of the jobs' database (must be TENANTQUEUE['DATABASE'], or one of SHARDS)",
         )
         add("--name", help="name of this worker (default: host-pid)")
         add(

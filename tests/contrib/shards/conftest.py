@@ -90,7 +90,7 @@ def shards(schemas: None) -> None:
 @pytest.fixture
 def down(shards: None) -> Iterator[str]:
     """Have a third shard, which is down; return its alias."""
-    refused = {"ENGINE": "django.db.backends.postgresql", "NAME": "x", "HOST": "127.0.0.1", "PORT": "1"}
+    refused = settings_of("postgres://127.0.0.1:1/nowhere")
     with (
         other_database("ap2", refused),
         override_settings(TENANTQUEUE=sharded(*ALIASES, "ap2")),

@@ -112,7 +112,7 @@ def test_call_about_several_databases_is_refused():
 
     with pytest.raises(InvalidOption, match="rows of the databases 'eu1', 'us0': call it once"):
         control.cancel([job.pk for job in jobs])
-    with pytest.raises(InvalidOption, match="is about rows of one database.*give using="):
+    with pytest.raises(InvalidOption, match=r"is about rows of one database.*give using="):
         control.pause(queue="default")
     with pytest.raises(InvalidOption, match="give using="):
         control.bulk("cancel", None)
