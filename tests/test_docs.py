@@ -84,7 +84,7 @@ from django_tenantqueue.operations import (
 from django_tenantqueue.queries.base import statement_files
 from django_tenantqueue.web.views import describe_job
 
-NEEDS = "alerts api celery fireworq http prometheus retention routing schedules"
+NEEDS = "alerts api celery fireworq http prometheus retention routing schedules shards"
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PACKAGE = Path(django_tenantqueue.__file__).parent

@@ -20,11 +20,11 @@ PAGE = "See docs/howto/shards.md."
 
 
 def check_shards(**kwargs: Any) -> list[CheckMessage]:
-    """E019: the databases of SHARDS cannot be used as shards."""
+    """E020: the databases of SHARDS cannot be used as shards."""
     try:
         if not are_sharded():
             return []
-        return [Error(text, hint=hint, id="tenantqueue.E019") for text, hint in _problems()]
+        return [Error(text, hint=hint, id="tenantqueue.E020") for text, hint in _problems()]
     except InvalidOption:
         return []  # E001
 
@@ -71,10 +71,10 @@ def _has_router() -> bool:
 
 
 def check_set_up(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """E020: a database of SHARDS is not set up. Also the checks of the jobs' database."""
+    """E021: a database of SHARDS is not set up. Also the checks of the jobs' database."""
     try:
         if not are_sharded() or _problems():
-            return []  # E019
+            return []  # E020
     except InvalidOption:
         return []  # E001
     found: list[CheckMessage] = []
@@ -92,7 +92,7 @@ def check_set_up(databases: Sequence[str] | None = None, **kwargs: Any) -> list[
             pins_of(alias, number)
         except Unsupported as error:
             text, hint = f"{str(error)[0].upper()}{str(error)[1:]}.", PAGE
-            found.append(Error(text, hint=hint, id="tenantqueue.E020"))
+            found.append(Error(text, hint=hint, id="tenantqueue.E021"))
         except DatabaseError:
             pass  # W006
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...conf import database
 from ...coroutines import twin
-from .routes import aliases, shard_of, shard_of_id
+from .routes import shard_of, shard_of_id
 from .services import list_pins, pin_tenant, unpin_tenant
 
 ashard_of = twin(shard_of)
@@ -13,7 +13,6 @@ apin_tenant = twin(pin_tenant)
 aunpin_tenant = twin(unpin_tenant)
 
 __all__ = [
-    "aliases",
     "alist_pins",
     "apin_tenant",
     "ashard_of",

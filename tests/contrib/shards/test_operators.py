@@ -186,7 +186,7 @@ def test_shards_that_cannot_be_used_are_named(aliases: list[str], changes: Any, 
         (found,) = check_shards()
         assert check_set_up(databases=ALIASES) == []
 
-    assert (found.id, said in found.msg) == ("tenantqueue.E019", True)
+    assert (found.id, said in found.msg) == ("tenantqueue.E020", True)
 
 
 @pytest.mark.usefixtures("shards")
@@ -199,7 +199,7 @@ def test_router_is_needed():
 def test_database_that_is_not_set_up_is_named():
     found = check_set_up(databases=["eu1"])
 
-    assert [message.id for message in found] == ["tenantqueue.E020"]
+    assert [message.id for message in found] == ["tenantqueue.E021"]
     assert "'eu1' is not set up as a shard: run `manage.py tenantqueue" in found[0].msg
 
 
