@@ -253,8 +253,12 @@ def get_settings() -> Settings:
     Its `database` is the current one: see database().
     """
     made = settings_of(Settings)
-    alias = chosen_database()
-    return made if alias is None or alias == made.database else _with_database(made, alias)
+    alias = _current.get()
+    if alias is None:  # inline: it is called several times by each enqueue
+        if not _of_process:
+            return made
+        alias = _of_process[0]
+    return made if alias == made.database else _with_database(made, alias)
 
 
 def _with_database(made: Settings, alias: str) -> Settings:

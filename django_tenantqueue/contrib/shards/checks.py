@@ -16,15 +16,16 @@ from ...exceptions import InvalidOption, Unsupported
 from ...routers import TenantQueueRouter
 from .routes import aliases, are_sharded, pins_of
 
-PAGE = "See docs/howto/shards.md."
-
 
 def check_shards(**kwargs: Any) -> list[CheckMessage]:
     """E020: the databases of SHARDS cannot be used as shards."""
     try:
         if not are_sharded():
             return []
-        return [Error(text, hint=hint, id="tenantqueue.E020") for text, hint in _problems()]
+        return [
+            Error(text, hint=f"{hint} See docs/howto/shards.md.", id="tenantqueue.E020")
+            for text, hint in _problems()
+        ]
     except InvalidOption:
         return []  # E001
 
@@ -36,7 +37,7 @@ def _problems() -> list[tuple[str, str]]:
         found.append(
             (
                 f"{place} begins with {aliases()[0]!r}, but DATABASE is {main_database()!r}.",
-                f"Let both name the same alias. {PAGE}",
+                "Let both name the same alias.",
             )
         )
     for alias in aliases():
@@ -44,21 +45,21 @@ def _problems() -> list[tuple[str, str]]:
             found.append(
                 (
                     f"{place} has {alias!r}, which is not in DATABASES.",
-                    f"DATABASES has {', '.join(sorted(known))}. {PAGE}",
+                    f"DATABASES has {', '.join(sorted(known))}.",
                 )
             )
         elif connections[alias].vendor != "postgresql":
             found.append(
                 (
                     f"{place} has {alias!r}, which is {connections[alias].display_name}.",
-                    f"All shards are PostgreSQL. {PAGE}",
+                    "All shards are PostgreSQL.",
                 )
             )
     if not _has_router():
         found.append(
             (
                 f"{place} needs TenantQueueRouter as the first of DATABASE_ROUTERS.",
-                f"Put 'django_tenantqueue.routers.TenantQueueRouter' first. {PAGE}",
+                "Put 'django_tenantqueue.routers.TenantQueueRouter' first.",
             )
         )
     return found
@@ -91,8 +92,8 @@ def check_set_up(databases: Sequence[str] | None = None, **kwargs: Any) -> list[
                     continue  # `migrate` checks first
             pins_of(alias, number)
         except Unsupported as error:
-            text, hint = f"{str(error)[0].upper()}{str(error)[1:]}.", PAGE
-            found.append(Error(text, hint=hint, id="tenantqueue.E021"))
+            text = f"{str(error)[0].upper()}{str(error)[1:]}."
+            found.append(Error(text, hint="See docs/howto/shards.md.", id="tenantqueue.E021"))
         except DatabaseError:
             pass  # W006
     return found

@@ -66,7 +66,7 @@ def list_pins() -> dict[str, str]:
 
 def _check(tenant: str) -> None:
     if not are_sharded():
-        raise Unsupported("TENANTQUEUE['SHARDS']['DATABASES'] has fewer than two databases")
+        raise Unsupported("TENANTQUEUE['SHARDS']['DATABASES'] has fewer than two aliases: add some")
     if not check_tenant("tenant", tenant):
         raise InvalidOption("tenant='': jobs without a tenant are in the first database")
     for alias in aliases():

@@ -59,7 +59,7 @@ def set_up(say: Callable[[str], object]) -> None:
     """
     found = aliases()
     if not are_sharded():
-        raise Unsupported("TENANTQUEUE['SHARDS']['DATABASES'] has fewer than two databases")
+        raise Unsupported("TENANTQUEUE['SHARDS']['DATABASES'] has fewer than two aliases: add some")
     for number, alias in enumerate(found):
         _check(alias, number)
     pins = _pins_of_all(found)

@@ -80,7 +80,7 @@ def test_app_does_nothing_without_shards():
 
     assert shard_of("acme") == shard_of_id(FIRST_ID + 5) == job._state.db == "default"
     assert job.pk < FIRST_ID
-    with pytest.raises(Unsupported, match="fewer than two"):
+    with pytest.raises(Unsupported, match="fewer than two aliases: add"):
         pin_tenant("acme", "default")
 
 
