@@ -259,6 +259,12 @@ class Command(BaseCommand):
                 "worker and for all that enqueue its jobs",
                 returncode=2,
             )
+        if config.dispatch is not None and config.database != ours:
+            raise CommandError(
+                f"--dispatch={config.dispatch}: processes of an executor run jobs of the database "
+                f"{ours!r} alone. Let workers run the jobs of {config.database!r}",
+                returncode=2,
+            )
         keep_database(config.database if are_several() else None)
         for problem in check_database(databases=[config.database]):
             text = f"{problem.msg}\n{problem.hint} ({problem.id})"

@@ -9,6 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from django_tenantqueue import group
+from django_tenantqueue.management.commands.runworker import Command
 from django_tenantqueue.models import Job, Worker
 from tests.contrib.shards.conftest import ALIASES, tenant_of
 from tests.contrib.shards.tasks import async_where, pass_on, where
@@ -73,6 +74,13 @@ def test_workers_are_rows_of_their_database(workers: Workers, urls: dict[str, st
 
     wait_until(lambda: Worker.objects.using("eu1").exists(), what="a worker has signed on")
     assert not Worker.objects.using("us0").exists()
+
+
+@pytest.mark.usefixtures("shards")
+def test_dispatcher_needs_the_first_database(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Command, "_window", lambda self, executor: 5)
+    with pytest.raises(CommandError, match="run jobs of the database 'us0' alone"):
+        call_command("runworker", database="eu1", dispatch="celery")
 
 
 @pytest.mark.usefixtures("shards")

@@ -62,11 +62,11 @@ class FindShard(Subcommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the argument."""
-        parser.add_argument("tenant", metavar="TENANT", help="exact tenant")
+        parser.add_argument("pinned_tenant", metavar="TENANT", help="exact tenant")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print it."""
-        self.stdout.write(shard_of(options["tenant"]))
+        self.stdout.write(shard_of(options["pinned_tenant"]))
 
 
 class PinTenant(Subcommand):
@@ -74,12 +74,14 @@ class PinTenant(Subcommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("tenant", metavar="TENANT", help="exact tenant, without jobs so far")
-        parser.add_argument("alias", metavar="ALIAS", help="alias of a database of SHARDS")
+        parser.add_argument(
+            "pinned_tenant", metavar="TENANT", help="exact tenant, without jobs so far"
+        )
+        parser.add_argument("pinned_to", metavar="ALIAS", help="alias of a database of SHARDS")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Pin it, and say so."""
-        services.pin_tenant(options["tenant"], options["alias"])
+        services.pin_tenant(options["pinned_tenant"], options["pinned_to"])
         self.stdout.write(f"tenant {options['tenant']!r} was pinned to {options['alias']}")
 
 
@@ -88,10 +90,10 @@ class UnpinTenant(Subcommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the argument."""
-        parser.add_argument("tenant", metavar="TENANT", help="exact tenant")
+        parser.add_argument("pinned_tenant", metavar="TENANT", help="exact tenant")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Remove it, and say so."""
-        if not services.unpin_tenant(options["tenant"]):
+        if not services.unpin_tenant(options["pinned_tenant"]):
             raise CommandError(f"tenant {options['tenant']!r} is not pinned")
         self.stdout.write(f"tenant {options['tenant']!r} is no longer pinned")
