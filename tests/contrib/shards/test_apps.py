@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from threading import Timer
 from typing import Any
 
 import pytest
+from django.db import connections
 from django.test import Client, override_settings
 from django.utils import timezone
 
@@ -141,6 +143,31 @@ def test_api_acts_in_the_database_of_the_tenant(client: Client, alias: str):
     assert ApiToken.objects.using("us0").count() == 2
     assert IdempotencyKey.objects.using(alias).count() == 1
     assert Job.objects.db == "us0", "the request is over"
+
+
+def cancel(job_id: int) -> None:
+    """Cancel a job in a thread of its own."""
+    try:
+        control.cancel(job_id)
+    finally:
+        connections.close_all()
+
+
+@pytest.mark.usefixtures("offered")
+@pytest.mark.parametrize("alias", ALIASES)
+@pytest.mark.parametrize("path", ["wait?seconds=5", "events"])
+def test_api_waits_in_the_database_of_the_tenant(client: Client, alias: str, path: str):
+    _, secret = make_token("one", tenant=tenant_of(alias))
+    job = echo.using(tenant=tenant_of(alias)).delay("done")
+    timer = Timer(0.3, cancel, [job.pk])
+    timer.start()
+
+    answer = call(client, "get", f"jobs/{job.pk}/{path}", secret)
+    text = (b"".join(answer.streaming_content) if path == "events" else answer.content).decode()
+    timer.join()
+
+    assert '"state": "cancelled"' in text, text
+    assert text.startswith("event: progress") == (path == "events")
 
 
 @pytest.mark.usefixtures("offered")

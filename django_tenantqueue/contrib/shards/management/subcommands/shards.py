@@ -82,7 +82,9 @@ class PinTenant(Subcommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Pin it, and say so."""
         services.pin_tenant(options["pinned_tenant"], options["pinned_to"])
-        self.stdout.write(f"tenant {options['tenant']!r} was pinned to {options['alias']}")
+        self.stdout.write(
+            f"tenant {options['pinned_tenant']!r} was pinned to {options['pinned_to']}"
+        )
 
 
 class UnpinTenant(Subcommand):
@@ -95,5 +97,5 @@ class UnpinTenant(Subcommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Remove it, and say so."""
         if not services.unpin_tenant(options["pinned_tenant"]):
-            raise CommandError(f"tenant {options['tenant']!r} is not pinned")
-        self.stdout.write(f"tenant {options['tenant']!r} is no longer pinned")
+            raise CommandError(f"tenant {options['pinned_tenant']!r} is not pinned")
+        self.stdout.write(f"tenant {options['pinned_tenant']!r} is no longer pinned")
