@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
-from threading import Timer
 from typing import Any
 
 import pytest
@@ -159,12 +159,15 @@ def cancel(job_id: int) -> None:
 def test_api_waits_in_the_database_of_the_tenant(client: Client, alias: str, path: str):
     _, secret = make_token("one", tenant=tenant_of(alias))
     job = echo.using(tenant=tenant_of(alias)).delay("done")
-    timer = Timer(0.3, cancel, [job.pk])
+    timer = threading.Timer(0.3, cancel, [job.pk])
     timer.start()
 
     answer = call(client, "get", f"jobs/{job.pk}/{path}", secret)
     text = (b"".join(answer.streaming_content) if path == "events" else answer.content).decode()
     timer.join()
+    for thread in threading.enumerate():  # its connections are closed at its end
+        if thread.name == "tenantqueue-waits":
+            thread.join()
 
     assert '"state": "cancelled"' in text, text
     assert text.startswith("event: progress") == (path == "events")
