@@ -32,7 +32,7 @@ CONTEXT, WRAPPERS = place_of("", "CONTEXT"), place_of("", "WRAPPERS")
 def check_settings(**kwargs: Any) -> list[CheckMessage]:
     """E001: a setting is wrong. E002: the database is not PostgreSQL. E003: a cache is unknown.
     E004: a dotted path cannot be used. E008: times are naive. E013: an executor cannot be used.
-    W020: a setting is written outside of TENANTQUEUE."""
+    W022: a setting is written outside of TENANTQUEUE."""
     try:
         settings = get_settings()
     except InvalidOption as error:
@@ -54,7 +54,7 @@ def _check_unread() -> list[CheckMessage]:
         Warning(
             f"The setting {name} is not read: settings are keys of the dict TENANTQUEUE.",
             hint=f"Write {told}. See docs/reference/settings.md.",
-            id="tenantqueue.W020",
+            id="tenantqueue.W022",
         )
         for name, told in unread_settings().items()
     ]

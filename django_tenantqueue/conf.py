@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import fields, replace
 from datetime import timedelta
 from difflib import get_close_matches
 from types import NoneType, UnionType
@@ -21,6 +23,11 @@ from .text import is_storable
 Kind = TypeVar("Kind")
 
 _cache: dict[type[Any], Any] = {}
+_current: ContextVar[str | None] = ContextVar("tenantqueue_database", default=None)
+_of_process: list[str] = []
+"""The database of this process: see keep_database()."""
+_elsewhere: dict[str, tuple[Settings, Settings]] = {}
+"""alias -> the settings as they are, and the same with this DATABASE."""
 _ENTRY_KEYS = ("BACKEND", "NEW_QUEUES", "OPTIONS")
 
 
@@ -182,6 +189,7 @@ _APPS = {
     "FIREWORQ": "fireworq",
     "HTTP": "http",
     "METRICS": "prometheus",
+    "SHARDS": "shards",
 }
 """Optional apps of the package by the names of their dicts."""
 
@@ -290,12 +298,64 @@ def settings_of(kind: type[Kind]) -> Kind:
 
 
 def get_settings() -> Settings:
-    """Return the project's values of the core's settings. See settings_of()."""
-    return settings_of(Settings)
+    """Return the project's values of the core's settings. See settings_of().
+
+    Its `database` is the current one: see database().
+    """
+    made = settings_of(Settings)
+    alias = _current.get()
+    if alias is None:  # inline: it is called several times by each enqueue
+        if not _of_process:
+            return made
+        alias = _of_process[0]
+    return made if alias == made.database else _with_database(made, alias)
+
+
+def _with_database(made: Settings, alias: str) -> Settings:
+    known = _elsewhere.get(alias)
+    if known is None or known[0] is not made:
+        known = _elsewhere[alias] = made, replace(made, database=alias)
+    return known[1]
+
+
+@contextmanager
+def database(alias: str | None) -> Iterator[None]:
+    """Use the jobs in another database inside the with block: `with database("eu2"): …`.
+
+    What gets no `using=` reads and writes there. None: the database stays the same.
+    """
+    token = _current.set(_current.get() if alias is None else alias)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def switch_database(alias: str) -> None:
+    """Use the jobs in another database until the end of the innermost database() block."""
+    _current.set(alias)
+
+
+def keep_database(alias: str | None) -> None:
+    """Use the jobs in this database in all threads of this process, and of its children.
+
+    None: that of the settings.
+    """
+    _of_process[:] = [] if alias is None else [alias]
+
+
+def chosen_database() -> str | None:
+    """Return the database that a database() block or this process has chosen; None: none has."""
+    return _current.get() or (_of_process[0] if _of_process else None)
+
+
+def main_database() -> str:
+    """Return TENANTQUEUE["DATABASE"], whatever the current database is."""
+    return settings_of(Settings).database
 
 
 def alias_of(using: str | None) -> str:
-    """Return the alias of the jobs' database: `using`, or that of the settings when it is None."""
+    """Return the alias of the jobs' database: `using`, or the current one when it is None."""
     return using or get_settings().database
 
 
@@ -303,6 +363,7 @@ def _forget(*, setting: str, enter: bool = False, **kwargs: Any) -> None:
     """Read the settings again, and raise InvalidOption where override_settings() has no effect."""
     if setting in ("TENANTQUEUE", "INSTALLED_APPS"):
         _cache.clear()
+        _elsewhere.clear()
     if enter and setting.startswith(_PREFIX) and apps.ready and (told := _meant_key(setting)):
         raise InvalidOption(
             f"{setting} is not read: settings are keys of the dict TENANTQUEUE. Write {told}"

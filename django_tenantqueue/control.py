@@ -2,7 +2,8 @@
 
 The first argument is a row, a queryset, an id, or several of these; or keywords select the rows:
 `pause(queue="mail", tenant="acme")`. Each call is recorded in the audit log, in the name of
-acting_as(). `using` is the alias of the jobs' database. Permissions are not checked. A coroutine
+acting_as(). `using` is the alias of the jobs' database. Without it, contrib.shards finds the
+database by the ids, the rows, or the tenant. Permissions are not checked. A coroutine
 awaits the twin of a verb: `await apause(queue="mail")`.
 """
 
@@ -28,8 +29,9 @@ from .calls.options import (
     check_whole,
     read_gate,
 )
-from .conf import alias_of, get_settings
+from .conf import database
 from .coroutines import twin
+from .databases import database_of_call, database_of_id, database_of_tenant
 from .exceptions import InvalidOption, JobNotFound
 from .gate_keys import EVERYBODY
 from .models import Job, Session, TenantQueue
@@ -58,7 +60,8 @@ SELECTORS = ("job", "queue", "task", "session", "limit_user", "monitor")
 
 
 def _switch(verb: str, target: Any, using: str | None, **given: Any) -> Result:
-    alias = alias_of(using)
+    rows = [given.get(name) for name in ("queue", "task", "monitor", "worker")]
+    alias = database_of_call(verb, using, target, *rows, tenant=given.get("tenant"))
     with transaction.atomic(using=alias):
         return act(verb, choose(verb, target, alias, **given), alias)
 
@@ -88,7 +91,7 @@ def cancel(
     `task` with `error_class`: up to `limit` jobs of the task that wait after an error of that
     class, in queues of that name or tenant if given, the newest first.
     """
-    alias = alias_of(using)
+    alias = database_of_call("cancel", using, target, job, monitor, queue, tenant=tenant)
     if task is not NOT_GIVEN:
         _check_alone("cancel", target, job, monitor)
         group = _group("cancel", task, error_class, queue, tenant, limit, alias)
@@ -121,7 +124,7 @@ def retry(
     since then, with an error of that class, in queues of that name or tenant if given, the newest
     first. `since` is an aware datetime, or a timedelta or seconds before now.
     """
-    alias = alias_of(using)
+    alias = database_of_call("retry", using, target, job, monitor, queue, tenant=tenant)
     if task is not NOT_GIVEN:
         if since is None:
             raise InvalidOption("retry(task=…) needs since=, as in since=timedelta(hours=2)")
@@ -199,7 +202,7 @@ def run_now(
     Jobs in the line of a session wait for their turn. A schedule enqueues a job and sets its
     `last_job_id`. A schedule of every tenant becomes due, if it is not paused.
     """
-    alias = alias_of(using)
+    alias = database_of_call("run_now", using, target, job)
     return act("run_now", choose("run_now", target, alias, bare="job", job=job), alias)
 
 
@@ -219,7 +222,7 @@ def move(
     tenant. The
     `max_waiting` of the queue is ignored. Raises QueueRetired, UnknownQueue.
     """
-    alias = alias_of(using)
+    alias = database_of_call("move", using, target, job, tenant=tenant)
     name: Any = queue
     if isinstance(queue, TenantQueue):
         check_row(queue, alias)
@@ -245,7 +248,7 @@ def delete(
 
     Jobs of a monitor are refused.
     """
-    alias = alias_of(using)
+    alias = database_of_call("delete", using, target, job, task)
     chosen = choose("delete", target, alias, bare="job", job=job, task=task)
     return act("delete", chosen, alias)
 
@@ -271,7 +274,7 @@ def enqueue_again(
     `.delay()` raises.
     """
     if not isinstance(job, Job):
-        found = Job.objects.using(get_settings().database).find(job)
+        found = Job.objects.using(database_of_id(job)).find(job)
         if found is None:
             raise JobNotFound(f"there is no job {job!r}: it was deleted, or its month was dropped")
         job = found
@@ -398,7 +401,9 @@ def tune(target: Tasks = NOT_GIVEN, /, *, using: str | None = None, **given: Any
 
     Raises InvalidOption for another column, Django's ValidationError for a bad value.
     """
-    alias = alias_of(using)
+    kinds_given = [given.get(name) for name in ("job", "queue", "task", "monitor")]
+    named = given.get("tenant") if target is NOT_GIVEN else None
+    alias = database_of_call("tune", using, target, *kinds_given, tenant=named)
     names = () if target is not NOT_GIVEN else (*SELECTORS, "tenant", "allow_unknown")
     select = {name: given.pop(name) for name in names if name in given}
     if not given:
@@ -418,7 +423,7 @@ def make_queue(tenant: str, name: str, *, using: str | None = None, **columns: A
     for wrong in columns.keys() & other_systems.QUEUE:
         said = f"make_queue() has no {wrong!r}: use {other_systems.QUEUE[wrong]}"
         raise InvalidOption(said, option=wrong, value=columns[wrong])
-    return control.make_queue(tenant, name, using=using, **columns)
+    return control.make_queue(tenant, name, using=using or database_of_tenant(tenant), **columns)
 
 
 def limit_user(
@@ -432,7 +437,8 @@ def limit_user(
     """
     key = EVERYBODY if limit_user is None else read_gate("limit_user", limit_user)
     check_tenant("tenant", tenant)
-    return sessions.make_user_limit(tenant, key, num_slots=num_slots, using=using)
+    alias = using or database_of_tenant(tenant)
+    return sessions.make_user_limit(tenant, key, num_slots=num_slots, using=alias)
 
 
 # workers
@@ -484,7 +490,9 @@ def bulk(
         )
     if user is not None and not isinstance(user, Model):
         raise InvalidOption(f"bulk(user={user!r}): give a user of the admin, as request.user is")
-    return start(action, filters or {}, values, user=user)
+    alias = database_of_call("bulk", None, tenant=(filters or {}).get("tenant"))
+    with database(alias):
+        return start(action, filters or {}, values, user=user)
 
 
 def erase_tenant(
@@ -496,7 +504,7 @@ def erase_tenant(
     to end for up to `wait`, seconds or a timedelta. Raises InvalidState while jobs run, and
     InvalidOption for "".
     """
-    alias = alias_of(using)
+    alias = using or database_of_tenant(tenant)
     return erasure.erase_tenant(tenant, using=alias, stop=stop, wait=wait)
 
 

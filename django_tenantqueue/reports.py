@@ -6,8 +6,8 @@ awaits its twin: `await aread_need()`.
 
 from __future__ import annotations
 
-from .conf import alias_of
 from .coroutines import twin
+from .databases import database_of_call
 from .operations.targets import Names, by_keyword
 from .queries.control import QueueLoad
 from .status import fleet_report
@@ -22,7 +22,7 @@ def read_need(*, using: str | None = None) -> Need:
     1,000. `oldest_wait_seconds`: for how long the first of them is ready; None: there is none.
     `running` jobs of the `threads` and `async_slots` that workers have.
     """
-    return fleet_report.read_need(alias_of(using))
+    return fleet_report.read_need(database_of_call("read_need", using))
 
 
 def read_report(*, jobs: int = 5, using: str | None = None) -> FleetReport:
@@ -31,7 +31,7 @@ def read_report(*, jobs: int = 5, using: str | None = None) -> FleetReport:
     `jobs`: of each worker, how many of its running jobs are listed. The report has `workers`,
     `counts`, `need` and `problems`.
     """
-    return fleet_report.read_report(alias_of(using), jobs=jobs)
+    return fleet_report.read_report(database_of_call("read_report", using), jobs=jobs)
 
 
 def read_loads(queues: Names, *, using: str | None = None) -> dict[int, QueueLoad]:
@@ -40,7 +40,7 @@ def read_loads(queues: Names, *, using: str | None = None) -> dict[int, QueueLoa
     `queues`: rows, a queryset, ids, names, or a single one. Each count stops at 1,000, so 1,000
     means "1,000 or more". Raises InvalidOption, and UnknownQueue for a name.
     """
-    alias = alias_of(using)
+    alias = database_of_call("read_loads", using, queues)
     return loads(alias, by_keyword("read_loads", "queue", queues, alias).ids)
 
 

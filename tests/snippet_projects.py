@@ -65,8 +65,9 @@ SETTINGS = {
 }
 """What the settings of a page's project have in TENANTQUEUE."""
 
-TYPES_ONLY = {("howto/type-checking", 2)}
-"""Snippets that only a type checker reads here: their option belongs to an app of the reader."""
+TYPES_ONLY = {("howto/shards", 3), ("howto/shards", 6), ("howto/type-checking", 2)}
+"""Snippets that only a type checker reads here: their option belongs to an app of the reader, or
+they need a second database."""
 
 BEFORE_SQL = {
     "explanation/claim": "DROP INDEX tenantqueue_job_ready",

@@ -19,7 +19,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent
 OPTIONAL_APPS = (
     "alerts", "api", "celery", "fireworq", "http", "prometheus", "retention", "routing",
-    "schedules",
+    "schedules", "shards",
 )  # fmt: skip
 NEEDS = re.compile(r'^NEEDS = "(.*)"$', re.MULTILINE)
 

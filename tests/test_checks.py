@@ -372,7 +372,7 @@ def test_setting_outside_of_the_dict_is_found(monkeypatch, name, written, settin
     monkeypatch.setattr(django_settings, "TENANTQUEUE_OF_OUR_OWN", True, raising=False)
 
     with override_settings(TENANTQUEUE=settings):
-        unread = [each for each in checks.check_settings() if each.id == "tenantqueue.W020"]
+        unread = [each for each in checks.check_settings() if each.id == "tenantqueue.W022"]
 
     (warning,) = unread
     assert warning.msg.startswith(f"The setting {name} is not read")

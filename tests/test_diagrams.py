@@ -17,7 +17,7 @@ from django_tenantqueue.states import Priority, State
 from tests.factories import FakeWorker, make_jobs, make_queue, success
 from tests.test_docs import DOCS, from_code
 
-NEEDS = "alerts api celery fireworq http prometheus retention routing schedules"
+NEEDS = "alerts api celery fireworq http prometheus retention routing schedules shards"
 claim_diagrams = importlib.import_module("claim_diagrams")
 job_life = importlib.import_module("job_life_diagram")
 

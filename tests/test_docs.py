@@ -54,6 +54,8 @@ from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.contrib.schedules import control as schedules_control
 from django_tenantqueue.contrib.schedules import services as schedules
 from django_tenantqueue.contrib.schedules.models import Schedule
+from django_tenantqueue.contrib.shards import control as shards
+from django_tenantqueue.contrib.shards.models import Shard, ShardPin
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.groups import DEFAULTS
 from django_tenantqueue.management.commands.tenantqueue import subcommands
@@ -84,7 +86,7 @@ from django_tenantqueue.operations import (
 from django_tenantqueue.queries.base import statement_files
 from django_tenantqueue.web.views import describe_job
 
-NEEDS = "alerts api celery fireworq http prometheus retention routing schedules"
+NEEDS = "alerts api celery fireworq http prometheus retention routing schedules shards"
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PACKAGE = Path(django_tenantqueue.__file__).parent
@@ -135,6 +137,8 @@ MODELS = (
     Routing,
     Schedule,
     Session,
+    Shard,
+    ShardPin,
     TaskControl,
     TaskRate,
     UniqueKey,
@@ -205,7 +209,8 @@ def test_every_command_and_option_is_documented(name: str) -> None:
     text = own if name == "runworker" else _section("reference/commands.md", name)
     actions = from_code.own_actions(name)
     options = {option for action in actions for option in action.option_strings}
-    assert "--database" in options or name == "celery-report"  # which reads code
+    # one reads code, the others are about all databases
+    assert "--database" in options or name.startswith(("celery-report", "shards "))
     for action in actions:
         assert action.help not in (None, "", SUPPRESS), f"{name} {action.dest} has no help"
         if from_code.is_common(name, action):
@@ -410,7 +415,7 @@ def test_every_verb_is_documented() -> None:
 
 
 def test_page_of_verbs_names_nothing_else() -> None:
-    known = {name for module in (control, reports, *MAKERS) for name in module.__all__}
+    known = {name for module in (control, reports, shards, *MAKERS) for name in module.__all__}
     text = text_of("reference/control.md")
     rows = re.findall(r"^\| (?:`contrib\.\w+\.control` \| )?`(\w+)\(", text, re.MULTILINE)
     assert rows

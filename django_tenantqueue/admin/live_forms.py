@@ -18,6 +18,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
+from ..databases import are_several, database_of_tenant
 from .formats import value_text
 from .tenant_input import UNNAMED, TenantField, tenant_text, typed
 
@@ -141,6 +142,8 @@ class TuneForm(ComparingForm, _Form):
     """
 
     tunable: ClassVar[tuple[str, ...]] = ()
+    anywhere: ClassVar[bool] = False
+    """Whether the row may be in another database than the jobs of its tenant."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -157,6 +160,7 @@ class TuneForm(ComparingForm, _Form):
         """
         if self.instance._state.adding and "id" not in self.fields:
             super()._post_clean()  # type: ignore[misc]
+            self._check_home()
             return
         for name in self.tunable:
             if name in self.cleaned_data:
@@ -164,6 +168,16 @@ class TuneForm(ComparingForm, _Form):
                     _column(type(self.instance), name).run_validators(self.cleaned_data[name])
                 except ValidationError as error:
                     self.add_error(name, error)
+
+    def _check_home(self) -> None:
+        """Reject a tenant whose jobs are in another database."""
+        tenant = self.cleaned_data.get("tenant")
+        if tenant is None or self.anywhere or not are_several():
+            return
+        home = database_of_tenant(tenant)
+        if home != get_settings().database:
+            text = gettext("The jobs of this tenant are in the database “%s”. Choose it first.")
+            self.add_error("tenant", text % home)
 
     def compare(self, stored: Model) -> None:
         """Note what to write to the row as it is now."""

@@ -18,8 +18,8 @@ from django.utils.translation import gettext_lazy as _
 
 from ..calls import other_systems
 from ..calls.arguments import are_removed
-from ..conf import get_settings
 from ..coroutines import twin
+from ..databases import database_of_id
 from ..exceptions import InvalidOption, JobNotFound, JobReadOnly, WaitTimeout
 from ..link_tokens import BROWSER_SESSION, USER, sign_job_id
 from ..states import ACTIVE, EARLIEST, FINAL, LATEST, Priority, State
@@ -280,7 +280,7 @@ class Job(models.Model):
         """
         if self._is_eager:
             return self
-        fresh = Job.objects.using(get_settings().database).find(self.pk)
+        fresh = Job.objects.using(database_of_id(self.pk)).find(self.pk)
         if fresh is None:
             raise JobNotFound(
                 f"job {self.pk} does not exist any more: it was deleted, or its history was "
@@ -343,7 +343,9 @@ class Job(models.Model):
         if self._is_eager:
             return
         seconds = seconds_of(timeout)
-        yield from polls(seconds, f"job {self.pk}", lambda: bool(self.refresh().final))
+        yield from polls(
+            database_of_id(self.pk), seconds, f"job {self.pk}", lambda: bool(self.refresh().final)
+        )
         if not self.final:
             raise WaitTimeout(self.pk, self.state, seconds, is_test(), why=self._last_attempt)
 

@@ -12,8 +12,8 @@ from django.utils.translation import gettext_lazy as _
 
 from ..calls import other_systems
 from ..calls.options import unknown_options
-from ..conf import get_settings
 from ..coroutines import twin
+from ..databases import database_of_row
 from ..exceptions import InvalidState, Unsupported, WaitTimeout
 from ..states import Priority
 from .job import Job
@@ -201,7 +201,7 @@ class ConcurrentJobMonitor(models.Model):
                 f"monitor {self.name!r} ran in eager mode, which stores no jobs: read the results "
                 "in its callback, or use run_pending() in tests"
             )
-        details = ConcurrentJobMonitorDetail.objects.using(get_settings().database)
+        details = ConcurrentJobMonitorDetail.objects.using(database_of_row(self))
         return details.filter(monitor_id=self.pk).exclude(pk=self.anchor_id)  # type: ignore[return-value]
 
     def add(self, details: Iterable[CallLike] | CallLike) -> int:
@@ -267,7 +267,7 @@ class ConcurrentJobMonitor(models.Model):
         if not self.pk:  # eager mode has run it in place
             return
         seconds, what = seconds_of(timeout), f"monitor {self.pk} ({self.name!r})"
-        yield from polls(seconds, what, self._has_ended)
+        yield from polls(database_of_row(self), seconds, what, self._has_ended)
         found = self.progress()
         if found.status not in _ENDED:
             ended = found.total - found.left
@@ -276,7 +276,7 @@ class ConcurrentJobMonitor(models.Model):
 
     def _has_ended(self) -> bool:
         """Whether nothing of it is left. While its anchor is unfinished, that alone is read."""
-        jobs = Job.objects.using(get_settings().database).unfinished()
+        jobs = Job.objects.using(database_of_row(self)).unfinished()
         if jobs.filter(pk=self.anchor_id).exists():
             return False
         self.refresh_from_db()

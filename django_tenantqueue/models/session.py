@@ -12,6 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
+from ..databases import database_of_row
 from ..gate_keys import EVERYBODY, gate_key
 from . import shared_columns
 from .job import Job
@@ -129,9 +130,7 @@ class Session(models.Model):
         """Return its unfinished jobs."""
         column = "session_key" if self.kind == self.Kind.SERIAL else "limit_user"
         return (
-            Job.objects.using(get_settings().database)
-            .unfinished()
-            .filter(**{column: self.gate_key})
+            Job.objects.using(database_of_row(self)).unfinished().filter(**{column: self.gate_key})
         )
 
 

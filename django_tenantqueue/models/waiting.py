@@ -11,19 +11,19 @@ from asgiref.sync import sync_to_async
 from django.core import mail
 from django.db import connections
 
-from ..conf import get_settings
 from ..exceptions import Unsupported
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
 """Seconds between two polls of what is waited for. They grow."""
 
 
-def polls(seconds: float, what: str, has_ended: Callable[[], bool]) -> Iterator[float]:
+def polls(using: str, seconds: float, what: str, has_ended: Callable[[], bool]) -> Iterator[float]:
     """Yield the seconds between two polls, until `seconds` have passed or it has ended.
 
-    Raises Unsupported inside a transaction. `what`: how the error names it, as in "job 7".
+    Raises Unsupported inside a transaction of the database `using`. `what`: how the error names it,
+    as in "job 7".
     """
-    if connections[get_settings().database].in_atomic_block:
+    if connections[using].in_atomic_block:
         raise Unsupported(
             f"{what} cannot be waited for inside a transaction: workers see it after the commit. "
             "In a TestCase use run_pending() or eager() of django_tenantqueue.testing"

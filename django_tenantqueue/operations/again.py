@@ -18,7 +18,7 @@ from ..calls.secret_option import with_mark
 from ..calls.serial import session_of
 from ..calls.sources import INTERNAL, NOTHING, RegisteredTask, Source, resolve, signature_of
 from ..calls.unique import UNTIL_EXPIRED, Mode, Unique
-from ..conf import get_settings
+from ..databases import database_of_row
 from ..exceptions import InvalidState, NotAllowed
 from ..gate_keys import own_key
 from ..models import Change, Job, TenantQueue
@@ -74,7 +74,7 @@ def enqueue_again(
 
     Raises TypeError when the arguments do not fit, and what `.delay()` raises.
     """
-    using = get_settings().database
+    using = database_of_row(job)
     source, task = source_of(job)
     source.check_call(args, kwargs)
     old_queue = TenantQueue.objects.using(using).get(pk=job.queue_id)

@@ -15,7 +15,7 @@ from ..batches import BATCH_BYTES
 from ..calls import tracing
 from ..calls.context import with_trace
 from ..calls.options import Options
-from ..calls.sources import RegisteredTask, Source, known_task
+from ..calls.sources import INTERNAL, RegisteredTask, Source, known_task
 from ..exceptions import QueueFull
 from ..gate_keys import JobGates
 from ..models import Job
@@ -68,7 +68,8 @@ def enqueue(
 
     Raises InvalidArgument, QueueRetired, QueueFull, and Django's database errors.
     """
-    target = find_target(options, source.name)
+    # a task of the package acts on the database where it is enqueued
+    target = find_target(options, source.name, stays=source.source_type == INTERNAL)
     if tracing.active is None:
         return _enqueue(source, options, target, args, kwargs, task, context, previous_id)
     with tracing.active.send(target.tenant, target.queue, source.name) as note:

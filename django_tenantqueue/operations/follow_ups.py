@@ -55,6 +55,12 @@ def _encode(on: str, call: Call, before: Target, previous: Options) -> str:
         created_by=call.options.created_by or previous.created_by,
     )
     target = find_target(options, call.source.name)
+    if target.using != before.using:
+        raise InvalidArgument(
+            f"on_{on}: the job of tenant {target.tenant!r} would be in the database "
+            f"{target.using!r}, and the job before it is in {before.using!r}: let the task enqueue "
+            "it instead, with transaction.on_commit()"
+        )
     kwargs = dict(call.kwargs)
     args = call.source.encode(call.args, kwargs, follows=True)
     new = new_job(call.source, options, queue_id_of(target, refresh=True), args)

@@ -20,6 +20,7 @@ from ..calls.sources import NOTHING, Source
 from ..calls.tenant import get_tenant
 from ..calls.unique_key import make_key
 from ..conf import get_settings
+from ..databases import check_enqueue, database_of_row, database_of_tenant
 from ..exceptions import InvalidOption, MonitorEnded, Unsupported
 from ..execution import eager
 from ..execution.job_monitor import EagerSummary
@@ -89,7 +90,8 @@ def start(
     check_callback(callback.options, options.tenant)
     if get_settings().eager:
         return _run_now(monitor, details, callback)
-    using = get_settings().database
+    using = database_of_tenant(options.tenant)
+    check_enqueue(using, options.tenant, callback.source.name)
     sent = tracing.send_batch(options.tenant, options.queue)
     with sent as note, transaction.atomic(using=using):
         monitor.anchor_id = _next_job_id(using)
@@ -109,7 +111,7 @@ def add(monitor: ConcurrentJobMonitor, details: Any, *, queue: str | None = None
     It does not end before this transaction does. Raises MonitorEnded when it has ended, Unsupported
     in a caller's transaction that is not READ COMMITTED, and the errors of start().
     """
-    using = get_settings().database
+    using = database_of_row(monitor)
     with tracing.send_batch(monitor.tenant, queue) as note, transaction.atomic(using=using):
         set_up(using, READ_COMMITTED)
         if not _share_addition(using, monitor.pk):
@@ -130,7 +132,7 @@ def add(monitor: ConcurrentJobMonitor, details: Any, *, queue: str | None = None
 
 def close(monitor: ConcurrentJobMonitor) -> None:
     """Let a monitor that was started with keep_open=True end after its last detail."""
-    using = get_settings().database
+    using = database_of_row(monitor)
     monitor.keep_open = False
     ConcurrentJobMonitor.objects.using(using).filter(pk=monitor.pk).update(keep_open=False)
     release_later(using, [_gates(monitor)])
@@ -251,6 +253,7 @@ class _Encoder:
 
     def _head(self, source: Source, options: Options) -> str:
         check_detail(options, self._tenant)
+        check_enqueue(self._using, self._tenant, source.name)
         user = None if options.limit_user is None else gate_key(self._tenant, options.limit_user)
         own = self._queue or chosen_queue(self._using, options, self._tenant, source.name)
         name = own or get_settings().default_queue

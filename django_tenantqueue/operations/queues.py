@@ -14,6 +14,7 @@ from ..calls.options import Options
 from ..calls.sources import registered_tasks
 from ..calls.tenant import get_tenant
 from ..conf import get_settings
+from ..databases import check_enqueue, database_of_tenant
 from ..exceptions import QueueRetired, UnknownQueue
 from ..features import Feature, hooks
 from ..models import TenantQueue
@@ -33,12 +34,19 @@ class Target:
     queue: str
 
 
-def find_target(options: Options, task: str) -> Target:
-    """Return where jobs with these options go. `task`: theirs, by which they are routed."""
+def find_target(options: Options, task: str, *, stays: bool = False) -> Target:
+    """Return where jobs with these options go. `task`: theirs, by which they are routed.
+
+    `stays`: they stay in the current database. Raises TenantQueueError.
+    """
     settings = get_settings()
     tenant = get_tenant() if options.tenant is None else options.tenant
-    queue = chosen_queue(settings.database, options, tenant, task)
-    return Target(settings.database, tenant, queue or settings.default_queue)
+    using = settings.database
+    if not stays:
+        using = database_of_tenant(tenant)
+        check_enqueue(using, tenant, task)
+    queue = chosen_queue(using, options, tenant, task)
+    return Target(using, tenant, queue or settings.default_queue)
 
 
 def chosen_queue(using: str, options: Options, tenant: str, task: str) -> str | None:

@@ -14,6 +14,7 @@ from django.db.models import FloatField, IntegerField, Model, QuerySet
 from django.utils.translation import gettext
 
 from ..calls import other_systems
+from ..databases import check_home
 from ..exceptions import InvalidArgument, InvalidOption
 from ..models import Change
 from .changes import Edit, merged, record_edits, record_rows
@@ -193,12 +194,20 @@ def delete_rows(using: str, rows: QuerySet[M], columns: Sequence[str]) -> list[M
 
 
 def add_row(
-    using: str, row: Model, columns: Sequence[str], shown: Mapping[str, Any] | None = None
+    using: str,
+    row: Model,
+    columns: Sequence[str],
+    shown: Mapping[str, Any] | None = None,
+    *,
+    anywhere: bool = False,
 ) -> None:
     """Write a new row, and record it with these columns that have a value, in a transaction.
 
-    `shown`: what is recorded in the place of columns with secrets.
+    `shown`: what is recorded in the place of columns with secrets. Raises InvalidOption for a
+    tenant whose jobs are in another database, except with `anywhere`.
     """
+    if not anywhere:
+        check_home(using, getattr(row, "tenant", None))
     with transaction.atomic(using=using):
         row.save(using=using, force_insert=True)
         values = {name: getattr(row, name) for name in columns} | dict(shown or {})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 
+from ..databases import database_of_row
 from ..models import ConcurrentJobMonitor, Job
 from ..queries.monitors import count_details
 
@@ -15,23 +17,25 @@ def callback_of(using: str, monitor: ConcurrentJobMonitor) -> Job | None:
     """
     job = Job.objects.using(using).find(monitor.anchor_id)
     if job is not None:
-        show_details(using, [job])
+        show_details([job])
     return job
 
 
-def show_details(using: str, jobs: Iterable[Job]) -> None:
+def show_details(jobs: Iterable[Job]) -> None:
     """Give callbacks that have not ended the progress of the details; nothing is stored.
 
-    One statement finds the callbacks among jobs of monitors, one counts the details of all. A
-    callback that reports progress of its own keeps it.
+    In each database, one statement finds the callbacks among jobs of monitors, and one counts the
+    details of all. A callback that reports progress of its own keeps it.
     """
-    waiting = {
-        job.pk: job
-        for job in jobs
-        if job.monitor_id is not None and not job.final and job.progress_done is None
-    }
-    if not waiting:
-        return
+    waiting: defaultdict[str, dict[int, Job]] = defaultdict(dict)
+    for job in jobs:
+        if job.monitor_id is not None and not job.final and job.progress_done is None:
+            waiting[database_of_row(job)][job.pk] = job
+    for using, callbacks in waiting.items():
+        _show_details(using, callbacks)
+
+
+def _show_details(using: str, waiting: Mapping[int, Job]) -> None:
     monitors = ConcurrentJobMonitor.objects.using(using).filter(anchor_id__in=list(waiting))
     anchors = dict(monitors.values_list("pk", "anchor_id"))
     for pk, counts in (count_details(using, sorted(anchors)) if anchors else {}).items():

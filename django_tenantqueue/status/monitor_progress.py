@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext, ngettext
 
 from ..conf import get_settings
+from ..databases import database_of_row
 from ..models import ConcurrentJobMonitor, Job
 from ..queries.monitors import (
     DetailCounts,
@@ -77,13 +78,15 @@ def progress_of(
 ) -> dict[int, Progress]:
     """Return the progress of monitors by id, with at most four statements for all of them.
 
+    The monitors are of one database.
+
     What operators have set is read with the counts: the objects given may be older.
 
     The end is estimated by the pace of the newest details, and said with a range; it is None while
     nothing is fed or too few have ended. A change of `parallel` shows as the new pace comes in.
     """
-    using = get_settings().database
     monitors = list(monitors)
+    using = database_of_row(monitors[0]) if monitors else get_settings().database
     ids = [monitor.pk for monitor in monitors]
     counts = count_details(using, ids) if ids else {}
     statuses = {pk: _status(counts[pk]) for pk in counts}

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from django.utils.translation import gettext
 
 from ..conf import get_settings
+from ..databases import database_of_id
 from ..link_tokens import Holder, read_job_token
 from ..models import Job
 from ..settings import MESSAGE
 from ..states import State
 
 
-def open_links(using: str, tokens: Sequence[str], who: Holder) -> dict[str, Job]:
+def open_links(tokens: Sequence[str], who: Holder) -> dict[str, Job]:
     """Return the jobs of the valid tokens: each is verified by itself.
 
-    `who` returns who asks, see read_job_token(). Two statements at most, for any number of tokens.
+    `who` returns who asks, see read_job_token(). Two statements at most for each database.
     """
     ids = {token: job_id for token in tokens if (job_id := read_job_token(token, who)) is not None}
-    jobs = Job.objects.using(using).find_many(ids.values()) if ids else {}
+    of_database: defaultdict[str, list[int]] = defaultdict(list)
+    for job_id in ids.values():
+        of_database[database_of_id(job_id)].append(job_id)
+    jobs: dict[int, Job] = {}
+    for using, own in of_database.items():
+        jobs |= Job.objects.using(using).find_many(own)
     return {token: jobs[job_id] for token, job_id in ids.items() if job_id in jobs}
 
 

@@ -10,6 +10,7 @@ from django.db.models import Model
 
 from ..conf import get_settings
 from ..coroutines import twin
+from ..databases import database_of_tenant
 from ..exceptions import InvalidArgument
 from ..models import Job
 from ..models.job_query import source_types, user_text
@@ -77,7 +78,7 @@ def your_jobs(
             "your_jobs() needs to know whose jobs: give user=, tenant= or both, or source= alone. "
             "An anonymous visitor has none."
         )
-    using = get_settings().database
+    using = get_settings().database if tenant is None else database_of_tenant(tenant)
     number = read_number(str(before))
     below = NEWEST if number is None else number
     asked = JobFilter(

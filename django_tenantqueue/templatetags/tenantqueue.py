@@ -14,7 +14,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..conf import get_settings
+from ..databases import database_of_row
 from ..link_tokens import sign_job_id
 from ..models import ConcurrentJobMonitor, Job
 from ..models.job import bound_token
@@ -167,7 +167,7 @@ def job_progress(
     """
     if isinstance(job, ConcurrentJobMonitor):
         title = title or job.name
-        job = callback_of(get_settings().database, job)
+        job = callback_of(database_of_row(job), job)
     if not job:
         return {"bar": None}
     sign = _signer(context, bind)

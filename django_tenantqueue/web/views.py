@@ -9,7 +9,6 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_safe
 
-from ..conf import get_settings
 from ..link_tokens import USER, Holder
 from ..status.callback_progress import show_details
 from ..status.job_status import adescribe_job as adescribe_job
@@ -46,11 +45,10 @@ def holder_of(request: HttpRequest) -> Holder:
 @require_safe
 def job_status(request: HttpRequest, token: str) -> JsonResponse:
     """Answer with the status of the job that a signed token names."""
-    using = get_settings().database
-    job = open_links(using, [token], holder_of(request)).get(token)
+    job = open_links([token], holder_of(request)).get(token)
     if job is None:
         return JsonResponse({"error": UNKNOWN}, status=404)
-    show_details(using, [job])
+    show_details([job])
     response = JsonResponse(describe_job(job))
     if not job.final:
         response["Retry-After"] = "1"
@@ -70,9 +68,8 @@ def job_statuses(request: HttpRequest) -> JsonResponse:
     if not 1 <= len(tokens) <= MOST_TOKENS:
         text = f"give 1 to {MOST_TOKENS} parameters named token, not {len(tokens)}"
         return JsonResponse({"error": text}, status=400)
-    using = get_settings().database
-    jobs = open_links(using, tokens, holder_of(request))
-    show_details(using, jobs.values())
+    jobs = open_links(tokens, holder_of(request))
+    show_details(jobs.values())
     entries: list[dict[str, Any]] = []
     for token in tokens:
         job = jobs.get(token)

@@ -139,6 +139,7 @@ CASES: dict[str, list[Case]] = {
     "wait_at_turnstile": [Case(lambda _: {"key": 1}, worker=True)],
     "read_clock": [Case(lambda _: {})],
     "list_routings": [Case(lambda _: {}, buffers=100)],
+    "read_pins": [Case(lambda _: {"known_version": -1}, buffers=100)],
     "take_lead": [
         Case(lambda _: {"key": 7}, worker=True),
     ],

@@ -16,7 +16,8 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from ...calls.options import check_tenant
-from ...conf import get_settings, settings_of
+from ...conf import get_settings, settings_of, switch_database
+from ...databases import database_of_tenant
 from ...models import Change, TenantQueue
 from ...operations.actor import acting_as
 from ...operations.queues import Target, check_known
@@ -151,7 +152,10 @@ class Needs:
         self.scope = scope
 
     def __call__(self, request: HttpRequest) -> Caller:
-        """Return the caller. Raises ApiError: 401, 429, 403."""
+        """Return the caller, and use the database of its tenant. Raises ApiError: 401, 429, 403.
+
+        The view of urls.py ends this use.
+        """
         token = token_of(request)
         if token is None:
             raise no_token()
@@ -167,6 +171,7 @@ class Needs:
                 403,
                 f"The token does not have the scope {self.scope.value!r}: use one that has it.",
             )
+        switch_database(database_of_tenant(caller.tenant))
         return caller
 
 

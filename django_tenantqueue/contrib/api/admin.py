@@ -28,6 +28,7 @@ from .models import ApiToken
 class ApiTokenForm(SingleTuneForm):
     """A new token, or the tunable columns of one."""
 
+    anywhere = True
     scopes = forms.MultipleChoiceField(
         label=_("Scopes"),
         choices=ApiToken.Scope.choices,

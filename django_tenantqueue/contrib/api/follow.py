@@ -18,6 +18,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Query, Router
 
+from ...conf import database
 from . import schemas, shown
 from .access import READ, AsyncNeeds, Caller, caller_of, no_token, token_of
 from .jobs import JobId, answer, find_job, job_details
@@ -104,7 +105,8 @@ class _Stream:
         """Return the last event; "" if the job was deleted or the token revoked."""
         if self.wait.job is None or self.wait.is_refused:
             return ""
-        return _event("end", job_details(self.wait.job_id, self._caller))
+        with database(self.wait.using):  # the view has ended
+            return _event("end", job_details(self.wait.job_id, self._caller))
 
 
 class _Texts(_Stream):

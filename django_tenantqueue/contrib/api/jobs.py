@@ -59,7 +59,7 @@ def find_job(job_id: int, caller: Caller, *, light: bool = False) -> Job:
 def job_details(job_id: int, caller: Caller) -> dict[str, Any]:
     """Return a job as clients see it. Raises ApiError: 404."""
     job = find_job(job_id, caller)
-    show_details(get_settings().database, [job])
+    show_details([job])
     return shown.job_details(job)
 
 

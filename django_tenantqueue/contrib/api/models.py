@@ -158,7 +158,10 @@ class IdempotencyKey(models.Model):
     `digest` is the SHA-256 hash of the request. `status` is NULL only inside that transaction.
     """
 
-    token = models.ForeignKey(ApiToken, on_delete=models.CASCADE, related_name="+", db_index=False)
+    # without a constraint: with contrib.shards the key may be in another database than the token
+    token = models.ForeignKey(
+        ApiToken, on_delete=models.CASCADE, related_name="+", db_index=False, db_constraint=False
+    )
     key = models.CharField(max_length=255)
     tenant = models.CharField(max_length=200, blank=True)
     digest = models.CharField(max_length=64)

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from ...batches import REMEMBERED, REMEMBERED_SECONDS, STAMP_SECONDS
-from ...conf import alias_of
+from ...conf import main_database
 from ...operations.actor import current_actor
 from ...operations.tuning import (
     Ids,
@@ -83,21 +83,21 @@ def ordered_scopes(scopes: Iterable[str]) -> str:
 
 def check_new(row: ApiToken, *, using: str | None = None) -> None:
     """Raise ValidationError if the tenant has a valid token of this name."""
-    rows = ApiToken.objects.using(alias_of(using))
+    rows = ApiToken.objects.using(using or main_database())
     if rows.filter(tenant=row.tenant, name=row.name, revoked_at=None).exists():
         raise row.unique_error_message(ApiToken, ("tenant", "name"))
 
 
 def add_token(row: ApiToken, *, using: str | None = None) -> str:
     """Check a new row, write it, and return its token. Raises Django's ValidationError."""
-    alias = alias_of(using)
+    alias = using or main_database()
     secret = PREFIX + secrets.token_urlsafe(32)
     row.digest, row.start = _digest(secret), secret[:SHOWN]
     row.created_by = current_actor().name
     row._state.db = alias
     row.full_clean(exclude=("id", "created_at"), validate_constraints=False)
     check_new(row, using=alias)
-    add_row(alias, row, (*SETTABLE, "start"))
+    add_row(alias, row, (*SETTABLE, "start"), anywhere=True)
     return secret
 
 
@@ -107,7 +107,7 @@ def tune_token(ids: Ids, *, using: str | None = None, **changes: Any) -> Sequenc
     Takes effect within a second. Raises InvalidOption for an unknown column, Django's
     ValidationError for a wrong value, and ApiToken.DoesNotExist.
     """
-    alias = alias_of(using)
+    alias = using or main_database()
     check_columns(changes, TUNABLE)
     with transaction.atomic(using=alias):
         for wanted in lock_rows(alias, ApiToken, ids):
@@ -126,7 +126,7 @@ def revoke_tokens(ids: Ids, *, using: str | None = None) -> list[int]:
     This process rejects them at once, others within a second of the commit.
     """
     tokens = ApiToken.objects.filter(pk__in=ids_of(ids, ApiToken), revoked_at=None)
-    found = switch_rows(alias_of(using), tokens, {"revoked_at": timezone.now()})
+    found = switch_rows(using or main_database(), tokens, {"revoked_at": timezone.now()})
     _known.clear()
     return [row.pk for row in found]
 
@@ -139,7 +139,7 @@ def authenticate(secret: str, *, using: str | None = None) -> ApiToken | None:
     """
     if not secret.startswith(PREFIX):
         return None
-    alias = alias_of(using)
+    alias = using or main_database()
     key, now = (alias, _digest(secret)), time.monotonic()
     found = _known.get(key)
     if found is None or found[1] < now:

@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import URLPattern, re_path
 from django.views.decorators.csrf import csrf_exempt
 
+from ...conf import database
 from ...exceptions import Unsupported
 
 try:
@@ -87,14 +88,16 @@ def _wrapped(view: Callable[..., Any]) -> Callable[..., Any]:
 
         @wraps(view)
         async def awaited(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            return _as_problem(await view(request, *args, **kwargs))
+            with database(None):  # Needs switches it
+                return _as_problem(await view(request, *args, **kwargs))
 
         wrapped: Callable[..., Any] = awaited
     else:
 
         @wraps(view)
         def called(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            return _as_problem(view(request, *args, **kwargs))
+            with database(None):
+                return _as_problem(view(request, *args, **kwargs))
 
         wrapped = called
     for alias in settings.DATABASES:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -18,7 +19,7 @@ from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
 
-from ...conf import get_settings, settings_of
+from ...conf import get_settings, main_database, settings_of
 from ...models import Job
 from ...models.waiting import FIRST_PAUSE, LONGEST_PAUSE
 from ...status.callback_progress import show_details
@@ -39,6 +40,7 @@ class Wait:
     def __init__(self, request: HttpRequest, caller: Caller, job_id: int, *, each: bool) -> None:
         """`each`: wake the request at each read, not only when the job has ended."""
         self.token_id, self.job_id, self.each = caller.token.pk, job_id, each
+        self.using = get_settings().database
         self.is_async = isinstance(request, ASGIRequest)
         self.began = time.monotonic()
         self.job: Job | None = None
@@ -122,12 +124,19 @@ class Watcher:
             connections.close_all()
 
     def _look(self, waits: list[Wait]) -> None:
+        of_database: defaultdict[str, list[Wait]] = defaultdict(list)
+        for wait in waits:
+            of_database[wait.using].append(wait)
+        for using, own in of_database.items():
+            self._look_in(using, own)
+
+    def _look_in(self, using: str, waits: list[Wait]) -> None:
         try:
-            using = get_settings().database
             jobs = _read_jobs(using, waits)
-            valid = _valid_tokens(using, {wait.token_id for wait in waits})
-            if getattr(connections[using], "pool", None) is not None:
-                connections[using].close()  # returns it; without a pool all waits share one
+            valid = _valid_tokens(main_database(), {wait.token_id for wait in waits})
+            for alias in {using, main_database()}:
+                if getattr(connections[alias], "pool", None) is not None:
+                    connections[alias].close()  # returns it; without a pool all waits share one
         except Exception as error:  # noqa: BLE001 - each request answers with it
             connections.close_all()
             for wait in waits:
@@ -141,7 +150,7 @@ def _read_jobs(using: str, waits: list[Wait]) -> dict[int, Job]:
     rows = Job.objects.using(using).select_related("queue").defer(*shown.HEAVY)
     jobs = rows.find_many(wait.job_id for wait in waits)
     followed = {wait.job_id for wait in waits if wait.each}
-    show_details(using, [job for pk, job in jobs.items() if pk in followed])
+    show_details([job for pk, job in jobs.items() if pk in followed])
     return jobs
 
 

@@ -20,6 +20,7 @@ from ...calls.sources import check_call, register_finder
 from ...calls.tenant import get_tenant
 from ...calls.unique import Unique
 from ...conf import get_settings
+from ...databases import database_of_id
 from ...exceptions import InvalidOption
 from ...states import Priority
 from ...text import read_number
@@ -204,9 +205,10 @@ class TenantQueueBackend(BaseTaskBackend):
         """Return the result of that id. Raises TaskResultDoesNotExist."""
         from ...models import Job
 
-        jobs = Job.objects.using(get_settings().database).select_related("queue")
-        number = read_number(str(result_id))
-        job = None if number is None else jobs.find(number)
+        number, job = read_number(str(result_id)), None
+        if number is not None:
+            jobs = Job.objects.using(database_of_id(number)).select_related("queue")
+            job = jobs.find(number)
         declared = None
         if job is not None and job.source_type == "task":
             declared = find_declared(job.source_method)

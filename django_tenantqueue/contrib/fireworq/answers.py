@@ -15,7 +15,8 @@ from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 
-from ...conf import get_settings, settings_of
+from ...conf import database, settings_of, switch_database
+from ...databases import database_of_tenant
 from ...models import Change, TenantQueue
 from ...operations.actor import acting_as
 from ...text import clean_text, is_storable
@@ -77,6 +78,10 @@ def answers(**scopes: str) -> Callable[[View[P]], Callable[..., HttpResponse]]:
         @never_cache
         @wraps(view)
         def answer(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+            with database(None):  # _caller() switches it
+                return in_database(request, *args, **kwargs)
+
+        def in_database(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
             try:
                 _check_browser(request)
                 caller = _caller(request)
@@ -118,10 +123,10 @@ def _check_browser(request: HttpRequest) -> None:
 
 
 def _caller(request: HttpRequest) -> Caller:
-    using, trusted = get_settings().database, settings_of(FireworqSettings).tenant_without_token
+    trusted = settings_of(FireworqSettings).tenant_without_token
     tenant, secret = _credentials(request)
     if secret is None and trusted is not None:
-        return Caller(using, trusted, None)
+        return Caller(_use_database_of(trusted), trusted, None)
     token = None if secret is None else authenticate(secret)
     if token is not None and token.tenant is None and is_storable(tenant or ""):
         named = tenant or ""
@@ -133,7 +138,14 @@ def _caller(request: HttpRequest) -> Caller:
         )
     if seconds := seconds_to_wait(token):
         raise ApiError(HTTPStatus.TOO_MANY_REQUESTS, headers={"Retry-After": str(seconds)})
-    return Caller(using, named, token)
+    return Caller(_use_database_of(named), named, token)
+
+
+def _use_database_of(tenant: str) -> str:
+    """Use the database of a tenant until the answer, and return its alias."""
+    using = database_of_tenant(tenant)
+    switch_database(using)
+    return using
 
 
 def _credentials(request: HttpRequest) -> tuple[str | None, str | None]:

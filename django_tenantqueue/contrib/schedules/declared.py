@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import connections, transaction
 
 from ...calls.sources import registered_tasks
+from ...databases import database_of_tenant
 from ...exceptions import InvalidOption
 from ...queries.locks import KEY, LockKey
 from .models import Schedule
@@ -76,6 +77,8 @@ def sync_schedules(using: str, *, whole: bool = False) -> Synced:
         rows = Schedule.objects.using(using).exclude(source=Schedule.Source.ADMIN)
         found = {row.task: row for row in rows.order_by("pk").select_for_update(no_key=True)}
         for name, when in declared_schedules().items():
+            if when.tenant is not None and database_of_tenant(when.tenant) != using:
+                continue  # the workers of that database fire it
             columns = columns_of(when)
             row = found.pop(name, None)
             if row is None:

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from ...calls.arguments import encode_args
 from ...conf import alias_of
+from ...databases import check_home, database_of_call
 from ...exceptions import InvalidOption
 from ...models import Change, Job
 from ...operations.changes import Edit, record_edits, record_rows
@@ -59,7 +60,7 @@ def make_schedule(
     jitter_seconds, catch_up, overlap, starts_at, ends_at, enabled. Raises InvalidOption,
     InvalidArgument, and Django's ValidationError, also if the tenant has one of this name.
     """
-    alias = alias_of(using)
+    alias = database_of_call("make_schedule", using, tenant=columns.get("tenant", ""))
     check_columns(columns, TUNABLE)
     if isinstance(when, datetime):
         if timezone.is_naive(when):
@@ -135,6 +136,8 @@ def write_schedule(using: str, row: Schedule, changes: Mapping[str, Any]) -> boo
     for name, value in changes.items():
         setattr(row, name, value)
     changed = Edit(before, changes).changed()
+    if "tenant" in changed:
+        check_home(using, row.tenant)
     if changed != {"enabled"}:  # what has become wrong can be disabled
         row.full_clean(exclude=("id", "created_at"))
     if not changed:

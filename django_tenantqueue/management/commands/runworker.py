@@ -18,7 +18,8 @@ from django.db import DatabaseError, connections
 from ... import __version__
 from ...calls.sources import registered_tasks
 from ...checks import check_database
-from ...conf import get_settings
+from ...conf import get_settings, keep_database, main_database
+from ...databases import all_databases, are_several
 from ...exceptions import InvalidOption
 from ...executors import load_executor
 from ...features import Feature, Service, hooks
@@ -206,7 +207,7 @@ class Command(BaseCommand):
         )
         add(
             "--database",
-            help="alias of the jobs' database (must be TENANTQUEUE['DATABASE'])",
+            help="alias of the jobs' database (must be TENANTQUEUE['DATABASE'], or one of SHARDS)",
         )
         add("--name", help="name of this worker (default: host-pid)")
         add(
@@ -251,8 +252,8 @@ class Command(BaseCommand):
                 returncode=2,
             )
         jobs_database(config.database)
-        ours = get_settings().database
-        if config.database != ours:
+        ours = main_database()
+        if config.database not in all_databases():
             raise CommandError(
                 f"--database={config.database!r} is not the jobs' database {ours!r}, which "
                 "TENANTQUEUE['DATABASE'] names and where what tasks enqueue goes: leave "
@@ -260,6 +261,13 @@ class Command(BaseCommand):
                 "worker and for all that enqueue its jobs",
                 returncode=2,
             )
+        if config.dispatch is not None and config.database != ours:
+            raise CommandError(
+                f"--dispatch={config.dispatch}: processes of an executor run jobs of the database "
+                f"{ours!r} alone. Let workers run the jobs of {config.database!r}",
+                returncode=2,
+            )
+        keep_database(config.database if are_several() else None)
         for problem in check_database(databases=[config.database]):
             text = f"{problem.msg}\n{problem.hint} ({problem.id})"
             if problem.is_serious() or problem.id == "tenantqueue.W006":

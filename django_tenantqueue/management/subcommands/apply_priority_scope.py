@@ -16,6 +16,7 @@ class ApplyPriorityScope(Subcommand):
     """Applies a change of PRIORITY_SCOPE to waiting jobs."""
 
     help = "Apply a change of TENANTQUEUE['PRIORITY_SCOPE'] to waiting jobs."
+    several = "each"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         self.add_database(parser)

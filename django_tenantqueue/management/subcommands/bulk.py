@@ -11,6 +11,7 @@ from django.core.management.base import CommandError
 
 from ... import bulk
 from ...conf import get_settings
+from ...databases import all_databases
 from ...exceptions import InvalidArgument
 from ...operations.bulk_actions import ACTIONS, find_action
 from ...status.job_filters import Asked, Count, count_matching, read_filters
@@ -48,7 +49,7 @@ class Bulk(Subcommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         using = get_settings().database
-        if options["database"] not in (None, using):
+        if options["database"] not in (None, *all_databases()):
             raise CommandError(
                 f"--database={options['database']!r} is not TENANTQUEUE['DATABASE'], which is "
                 f"{using!r}: workers run bulk actions there",

@@ -25,6 +25,7 @@ class Status(Subcommand):
     """Prints what the fleet does."""
 
     help = "Show the workers, what they run, maintenance, and why jobs do not start."
+    several = "each"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(

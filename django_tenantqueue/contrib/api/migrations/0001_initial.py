@@ -181,6 +181,7 @@ class Migration(PostgresMigration):
                 (
                     "token",
                     models.ForeignKey(
+                        db_constraint=False,
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="+",

@@ -19,6 +19,7 @@ from ...tokens import make_token
 
 class CreateToken(Subcommand):
     help = "Create a token of the HTTP API and print it. It cannot be shown again."
+    several = "main"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add = parser.add_argument

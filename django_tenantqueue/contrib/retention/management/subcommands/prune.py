@@ -23,6 +23,7 @@ WHAT = dict(zip(DAYS, ("jobs", "arguments", "results", "errors"), strict=True))
 
 class Prune(Subcommand):
     help = "Delete the history that neither retention rules nor HISTORY_KEEP_MONTHS keeps."
+    several = "each"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(

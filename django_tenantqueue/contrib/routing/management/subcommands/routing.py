@@ -31,6 +31,7 @@ class RoutingSubcommand(Subcommand):
 
 class ListRoutings(RoutingSubcommand):
     help = "List the routings. Each sets the queue of new jobs of a task or a pattern."
+    several = "each"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""

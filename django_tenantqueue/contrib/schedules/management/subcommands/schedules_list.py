@@ -21,6 +21,7 @@ COLUMNS = (
 
 class ListSchedules(Subcommand):
     help = "List the schedules: next run, expression and last error of each."
+    several = "each"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""

@@ -13,6 +13,7 @@ from ...declared import sync_schedules
 
 class SyncSchedules(Subcommand):
     help = "Store the schedules in code, and disable those that were removed from it."
+    several = "each"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""

@@ -1,0 +1,1 @@
+"""Shards: the jobs of tenants, spread over several databases."""

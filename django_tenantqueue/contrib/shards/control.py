@@ -1,0 +1,26 @@
+"""The database of a tenant, and pins of tenants to databases."""
+
+from __future__ import annotations
+
+from ...conf import database
+from ...coroutines import twin
+from .routes import shard_of, shard_of_id
+from .services import list_pins, pin_tenant, unpin_tenant
+
+ashard_of = twin(shard_of)
+alist_pins = twin(list_pins)
+apin_tenant = twin(pin_tenant)
+aunpin_tenant = twin(unpin_tenant)
+
+__all__ = [
+    "alist_pins",
+    "apin_tenant",
+    "ashard_of",
+    "aunpin_tenant",
+    "database",
+    "list_pins",
+    "pin_tenant",
+    "shard_of",
+    "shard_of_id",
+    "unpin_tenant",
+]

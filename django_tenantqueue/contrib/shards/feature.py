@@ -1,0 +1,116 @@
+"""Connects shards to the core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from django.core.checks import Tags, register
+from django.db import connections
+from django.db.models import Model
+from django.http import HttpRequest
+from django.template.loader import render_to_string
+from django.urls import URLPattern
+from django.utils.translation import gettext_lazy as _
+
+from ...calls.sources import registered_tasks
+from ...conf import get_settings, settings_of
+from ...exceptions import Unsupported
+from ...features import Feature
+from ...queries.enqueue import in_test_case
+from .checks import check_set_up, check_shards
+from .middleware import PARAMETER
+from .models import Shard, ShardPin
+from .routes import aliases, are_sharded, forget_pins, shard_of, shard_of_id
+from .settings import ShardSettings
+from .views import urls
+
+if TYPE_CHECKING:
+    from django.core.management.base import BaseCommand
+
+
+class Shards(Feature):
+    """See features.py for when each method is called."""
+
+    settings = ShardSettings
+
+    def ready(self) -> None:
+        register(check_shards, "tenantqueue")
+        register(check_set_up, Tags.database)
+
+    def databases(self) -> Sequence[str]:
+        return aliases() if are_sharded() else ()
+
+    def choose_database(self, tenant: str) -> str | None:
+        return shard_of(tenant) if are_sharded() else None
+
+    def find_database(self, row_id: int) -> str | None:
+        return shard_of_id(row_id) if are_sharded() else None
+
+    def check_enqueue(self, using: str, tenant: str, task: str) -> None:
+        if are_sharded():
+            _check_task(using, tenant, task)
+            _check_transaction(using, tenant)
+
+    def commands(self) -> Mapping[str, type[BaseCommand]]:
+        from .management.subcommands.shards import (
+            FindShard,
+            ListShards,
+            PinTenant,
+            SetUpShards,
+            UnpinTenant,
+        )
+
+        return {
+            "shards find": FindShard,
+            "shards list": ListShards,
+            "shards pin": PinTenant,
+            "shards setup": SetUpShards,
+            "shards unpin": UnpinTenant,
+        }
+
+    def admin_panels(self, request: HttpRequest) -> Iterable[tuple[Any, Any]]:
+        if are_sharded():
+            values = {
+                "parameter": PARAMETER,
+                "current": get_settings().database,
+                "aliases": aliases(),
+            }
+            yield _("Shards"), render_to_string("admin/tenantqueue_shards/panel.html", values)
+
+    def fleet_tables(self) -> Sequence[type[Model]]:
+        return Shard, ShardPin
+
+    def urls(self) -> Sequence[URLPattern]:
+        return urls()
+
+    def forget(self) -> None:
+        forget_pins()
+
+
+def _check_task(using: str, tenant: str, name: str) -> None:
+    """Raise Unsupported for an atomic task whose rows are in another database than its jobs."""
+    task = registered_tasks().get(name)
+    if not getattr(task, "atomic", False) or using == aliases()[0]:
+        return
+    if not settings_of(ShardSettings).rows_follow_jobs:
+        raise Unsupported(
+            f"{name} is atomic, and the jobs of tenant {tenant!r} are in the database {using!r}: "
+            f"the task's writes to {aliases()[0]!r} would be in another transaction than the end "
+            "of the job. Use a task that is not atomic, or keep the rows of tenants with their "
+            "jobs and set TENANTQUEUE['SHARDS']['ROWS_FOLLOW_JOBS'] = True"
+        )
+
+
+def _check_transaction(using: str, tenant: str) -> None:
+    """Raise Unsupported when the caller's transaction is in another database than the job."""
+    if connections[using].in_atomic_block:
+        return
+    for wrapper in connections.all(initialized_only=True):
+        if wrapper.in_atomic_block and wrapper.alias in aliases() and not in_test_case(wrapper):
+            raise Unsupported(
+                f"the jobs of tenant {tenant!r} are in the database {using!r}, and a transaction "
+                f"is open in {wrapper.alias!r}: the job would start before its commit, and stay "
+                "after a rollback. Enqueue it in transaction.on_commit(), or open the transaction "
+                f"with transaction.atomic(using={using!r})"
+            )

@@ -1,0 +1,99 @@
+"""Pins: the database of a tenant, where it is not that of its hash.
+
+Each database has a copy of all pins. The one of the tenant's hash is written last, since processes
+read this copy: they see a pin when all copies have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.db import InterfaceError, OperationalError, connections, transaction
+from django.db.models import F
+
+from ...calls.options import check_tenant
+from ...exceptions import InvalidOption, InvalidState, Unsupported
+from ...models import TenantQueue
+from .models import Shard, ShardPin
+from .routes import aliases, are_sharded, forget_pins, ranking_of, shard_of
+
+
+def pin_tenant(tenant: str, alias: str) -> None:
+    """Keep the jobs of a tenant in the database `alias`. Processes follow within a second.
+
+    Choose the database before the first job of the tenant. Raises InvalidState when the tenant has
+    queues in another database, InvalidOption for an unknown alias or no tenant, and Unsupported
+    when one of the databases is down.
+    """
+    _check(tenant)
+    if alias not in aliases():
+        raise InvalidOption(
+            f"{alias!r} is not in TENANTQUEUE['SHARDS']['DATABASES'], which has "
+            f"{', '.join(aliases())}"
+        )
+    _check_empty(tenant, alias)
+    number = list(aliases()).index(alias)
+    for copy in _copies(tenant):
+        with transaction.atomic(using=copy):
+            ShardPin.objects.using(copy).update_or_create(tenant=tenant, defaults={"shard": number})
+            _raise_version(copy)
+    forget_pins()
+
+
+def unpin_tenant(tenant: str) -> bool:
+    """Remove the pin of a tenant; return whether there was one.
+
+    Raises InvalidState when the tenant has queues in another database than that of its hash, and
+    Unsupported when one of the databases is down.
+    """
+    _check(tenant)
+    _check_empty(tenant, aliases()[ranking_of(tenant, len(aliases()))[0]])
+    removed = False
+    for copy in _copies(tenant):
+        with transaction.atomic(using=copy):
+            removed |= bool(ShardPin.objects.using(copy).filter(tenant=tenant).delete()[0])
+            _raise_version(copy)
+    forget_pins()
+    return removed
+
+
+def list_pins() -> dict[str, str]:
+    """Return the pinned tenants with the aliases of their databases, from the first database."""
+    found = aliases()
+    rows = ShardPin.objects.using(found[0]).order_by("tenant").values_list("tenant", "shard")
+    return {tenant: found[number] for tenant, number in rows if number < len(found)}
+
+
+def _check(tenant: str) -> None:
+    if not are_sharded():
+        raise Unsupported("TENANTQUEUE['SHARDS']['DATABASES'] has fewer than two aliases: add some")
+    if not check_tenant("tenant", tenant):
+        raise InvalidOption("tenant='': jobs without a tenant are in the first database")
+    for alias in aliases():
+        try:
+            connections[alias].ensure_connection()
+        except (OperationalError, InterfaceError) as error:
+            raise Unsupported(
+                f"pins are written to all databases, and {alias!r} cannot be used: "
+                f"{str(error).strip()}"
+            ) from error
+    shard_of(tenant)  # raises what is not set up
+
+
+def _check_empty(tenant: str, alias: str) -> None:
+    for other in aliases():
+        if other != alias and TenantQueue.objects.using(other).filter(tenant=tenant).exists():
+            raise InvalidState(
+                f"tenant {tenant!r} has queues in the database {other!r}: the database of a tenant "
+                "is chosen before its first job"
+            )
+
+
+def _copies(tenant: str) -> Iterator[str]:
+    """Yield the databases in the order in which a pin is written."""
+    found = aliases()
+    yield from (found[number] for number in reversed(ranking_of(tenant, len(found))))
+
+
+def _raise_version(alias: str) -> None:
+    Shard.objects.using(alias).update(version=F("version") + 1)

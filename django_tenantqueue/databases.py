@@ -1,0 +1,111 @@
+"""The databases of jobs, where an app such as contrib.shards has several: which one is meant.
+
+Without such an app all functions return the current one: see conf.database().
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db.models import Model, QuerySet
+
+from .conf import chosen_database, get_settings, main_database
+from .exceptions import InvalidOption
+from .features import Feature, hooks
+
+
+def all_databases() -> Sequence[str]:
+    """Return the aliases of all databases with jobs."""
+    for of_feature in hooks(Feature.databases):
+        if found := of_feature():
+            return found
+    return [main_database()]
+
+
+def are_several() -> bool:
+    """Whether jobs are in several databases."""
+    return bool(hooks(Feature.databases)) and len(all_databases()) > 1
+
+
+def database_of_tenant(tenant: str) -> str:
+    """Return the database of a tenant's jobs. Raises what Feature.choose_database() raises."""
+    for choose in hooks(Feature.choose_database):
+        if found := choose(tenant):
+            return found
+    return get_settings().database
+
+
+def database_of_id(row_id: int) -> str:
+    """Return the database of the job, or of another row, of that id."""
+    for find in hooks(Feature.find_database):
+        if found := find(row_id):
+            return found
+    return get_settings().database
+
+
+def database_of_row(row: Model) -> str:
+    """Return the database of a row. Of one from a replica, it is the current one."""
+    alias = row._state.db
+    if alias is not None and are_several() and alias in all_databases():
+        return alias
+    return get_settings().database
+
+
+def check_enqueue(using: str, tenant: str, task: str) -> None:
+    """Raise TenantQueueError for a job that cannot be enqueued in a database."""
+    for check in hooks(Feature.check_enqueue):
+        check(using, tenant, task)
+
+
+def check_home(using: str, tenant: str | None) -> None:
+    """Raise InvalidOption for a row of a tenant in another database than that of its jobs."""
+    if tenant is None or not are_several():
+        return
+    home = database_of_tenant(tenant)
+    if home != using:
+        raise InvalidOption(
+            f"the jobs of tenant {tenant!r} are in the database {home!r}, not in {using!r}: give "
+            f"using={home!r}"
+        )
+
+
+def database_of_call(
+    verb: str, using: str | None, *given: Any, tenant: str | None = None, default: bool = False
+) -> str:
+    """Return the database of the rows, ids and tenant that a call names.
+
+    A call that names none uses the chosen database: see conf.chosen_database(). With several
+    databases and none chosen it raises InvalidOption, or with `default` uses the main one. Raises
+    InvalidOption for rows of two databases.
+    """
+    if using is not None or not are_several():
+        return using or get_settings().database
+    found = {alias for value in given for alias in _databases_of(value)}
+    if tenant is not None:
+        found.add(database_of_tenant(tenant))
+    if len(found) > 1:
+        raise InvalidOption(
+            f"{verb}() was given rows of the databases {', '.join(map(repr, sorted(found)))}: call "
+            "it once for each database"
+        )
+    if found:
+        return found.pop()
+    if chosen_database() is None and not default:
+        raise InvalidOption(
+            f"{verb}() is about rows of one database, and jobs are in "
+            f"{', '.join(map(repr, all_databases()))}: give using=, and call it once for each"
+        )
+    return get_settings().database
+
+
+def _databases_of(value: Any) -> Iterable[str]:
+    if isinstance(value, QuerySet):
+        return [value.db]
+    found = []
+    for one in value if isinstance(value, list | tuple | set | frozenset) else [value]:
+        if isinstance(one, Model):
+            found.append(database_of_row(one))
+        elif isinstance(one, int) and not isinstance(one, bool):
+            found.append(database_of_id(one))
+    return found

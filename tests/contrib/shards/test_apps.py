@@ -1,0 +1,193 @@
+"""Schedules, routings and the HTTP APIs where jobs are in several databases."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.test import Client, override_settings
+from django.utils import timezone
+
+from django_tenantqueue import control
+from django_tenantqueue.conf import database
+from django_tenantqueue.contrib.api.control import make_token
+from django_tenantqueue.contrib.api.models import ApiToken, IdempotencyKey
+from django_tenantqueue.contrib.routing.control import make_routing
+from django_tenantqueue.contrib.schedules.control import make_schedule
+from django_tenantqueue.contrib.schedules.declared import sync_schedules
+from django_tenantqueue.contrib.schedules.firing import fire_schedules
+from django_tenantqueue.contrib.schedules.models import Schedule
+from django_tenantqueue.contrib.schedules.recurrence import Every
+from django_tenantqueue.contrib.schedules.services import tune_schedule
+from django_tenantqueue.exceptions import InvalidOption
+from django_tenantqueue.models import Job
+from django_tenantqueue.testing import run_pending
+from tests.contrib.shards.conftest import ALIASES, sharded, tenant_of
+from tests.testapp.tasks import echo, noop
+
+NEEDS = "api fireworq http routing schedules shards"
+pytestmark = [pytest.mark.usefixtures("shards"), pytest.mark.urls("tests.contrib.shards.urls")]
+
+
+def schedules() -> dict[str, list[str | None]]:
+    return {
+        alias: list(Schedule.objects.using(alias).order_by("pk").values_list("tenant", flat=True))
+        for alias in ALIASES
+    }
+
+
+# schedules
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_schedule_is_in_the_database_of_its_tenant_and_fires_there(alias: str):
+    tenant = tenant_of(alias)
+    hourly = Every(hours=1, catch_up="once")
+    row = make_schedule("nightly", noop, hourly, tenant=tenant)
+    make_schedule("nightly", noop, Every(hours=1))
+
+    assert schedules() == {"us0": [tenant, ""] if alias == "us0" else [""], "eu1": [tenant]} | (
+        {"eu1": []} if alias == "us0" else {}
+    )
+    assert control.run_now(row).changed == [row.pk]
+    with database(alias):
+        run_pending()
+        fire_schedules(alias, timezone.now() + timedelta(hours=2))
+    rows = Job.objects.using(alias).filter(queue__tenant=tenant)
+    assert rows.count() == 2
+    with pytest.raises(InvalidOption, match="are in the database"):
+        tune_schedule(row.pk, tenant=tenant_of(*{*ALIASES} - {alias}), using=alias)
+
+
+def test_schedule_of_every_tenant_is_made_in_each_database():
+    for alias in ALIASES:
+        noop.using(tenant=tenant_of(alias)).delay()
+
+    with pytest.raises(InvalidOption, match="give using="):
+        make_schedule("all", noop, Every(seconds=60), tenant=None)
+    for alias in ALIASES:
+        make_schedule("all", noop, Every(seconds=60), tenant=None, using=alias)
+        with database(alias):
+            fire_schedules(alias, timezone.now() + timedelta(minutes=2))
+
+    assert [Job.objects.using(alias).count() for alias in ALIASES] == [2, 2]
+
+
+def test_declared_schedules_are_in_the_database_of_their_tenants(own_tasks: dict[str, Any]):
+    from django_tenantqueue import task
+
+    tenants = ("", tenant_of("eu1"), None)
+    for number, tenant in enumerate(tenants):
+
+        @task(name=f"tests.tick{number}", schedule=Every(seconds=60, tenant=tenant))
+        def tick() -> None:
+            """Do nothing."""
+
+    for alias in ALIASES:
+        sync_schedules(alias)
+
+    assert schedules() == {"us0": ["", None], "eu1": [tenants[1], None]}
+
+
+# rows of tenants
+
+
+def test_row_of_a_tenant_is_refused_in_another_database():
+    tenant = tenant_of("eu1")
+    noop.using(tenant=tenant).delay()
+
+    with pytest.raises(InvalidOption, match="are in the database 'eu1', not in 'us0'"):
+        make_routing("x", "default", tenant=tenant, using="us0")
+    make_routing(noop.name, "default", tenant=tenant, using="eu1")
+    assert noop.using(tenant=tenant).delay()._state.db == "eu1"
+
+
+# HTTP
+
+
+def call(client: Client, method: str, path: str, secret: str, **more: Any) -> Any:
+    headers = {"Authorization": f"Bearer {secret}", **more.pop("headers", {})}
+    given = {"content_type": "application/json", "headers": headers, **more}
+    return getattr(client, method)(f"/api/{path}", **given)
+
+
+@pytest.fixture
+def offered(shards: None) -> Iterator[None]:
+    values = {**sharded(*ALIASES), "API": {"TASKS": [echo.name]}}
+    with override_settings(TENANTQUEUE=values):
+        yield
+
+
+@pytest.mark.usefixtures("offered")
+@pytest.mark.parametrize("alias", ALIASES)
+def test_api_acts_in_the_database_of_the_tenant(client: Client, alias: str):
+    tenant = tenant_of(alias)
+    _, secret = make_token("one", tenant=tenant)
+    _, every = make_token("all", tenant=None)
+    body, key = {"task": echo.name, "args": [1]}, {"Idempotency-Key": "k1"}
+
+    made = [call(client, "post", "jobs", secret, data=body, headers=key).json() for _ in "ab"]
+    batch = call(client, "post", f"jobs/batch?tenant={tenant}", every, data={"jobs": [body] * 2})
+    listed = call(client, "get", "jobs", secret).json()["items"]
+    cancelled = call(client, "post", f"jobs/{made[0]['id']}/cancel", secret).json()
+
+    assert made[0]["id"] == made[1]["id"]
+    assert len(batch.json()["ids"]) == 2
+    assert len(listed) == Job.objects.using(alias).count() == 3
+    assert cancelled["state"] == "cancelled"
+    assert call(client, "get", "queues", secret).json()["items"][0]["name"] == "default"
+    assert ApiToken.objects.using("us0").count() == 2
+    assert IdempotencyKey.objects.using(alias).count() == 1
+    assert Job.objects.db == "us0", "the request is over"
+
+
+def cancel(job_id: int) -> None:
+    """Cancel a job in a thread of its own."""
+    try:
+        control.cancel(job_id)
+    finally:
+        connections.close_all()
+
+
+@pytest.mark.usefixtures("offered")
+@pytest.mark.parametrize("alias", ALIASES)
+@pytest.mark.parametrize("path", ["wait?seconds=5", "events"])
+def test_api_waits_in_the_database_of_the_tenant(client: Client, alias: str, path: str):
+    _, secret = make_token("one", tenant=tenant_of(alias))
+    job = echo.using(tenant=tenant_of(alias)).delay("done")
+    timer = threading.Timer(0.3, cancel, [job.pk])
+    timer.start()
+
+    answer = call(client, "get", f"jobs/{job.pk}/{path}", secret)
+    text = (b"".join(answer.streaming_content) if path == "events" else answer.content).decode()
+    timer.join()
+    for thread in threading.enumerate():  # its connections are closed at its end
+        if thread.name == "tenantqueue-waits":
+            thread.join()
+
+    assert '"state": "cancelled"' in text, text
+    assert text.startswith("event: progress") == (path == "events")
+
+
+@pytest.mark.usefixtures("offered")
+def test_token_of_one_tenant_does_not_read_jobs_of_another_database(client: Client):
+    _, secret = make_token("one", tenant=tenant_of("us0"))
+    job = echo.using(tenant=tenant_of("eu1")).delay(1)
+
+    assert call(client, "get", f"jobs/{job.pk}", secret).status_code == 404
+
+
+def test_request_to_fireworq_is_put_into_the_database_of_the_tenant(client: Client):
+    values = {**sharded(*ALIASES), "FIREWORQ": {"TENANT_WITHOUT_TOKEN": tenant_of("eu1")}}
+    with override_settings(TENANTQUEUE=values):
+        answer = client.post(
+            "/fireworq/job/echo", {"url": "http://localhost:1/"}, content_type="application/json"
+        )
+
+    assert answer.status_code == 200, answer.content
+    assert [Job.objects.using(alias).count() for alias in ALIASES] == [0, 1]
+    assert answer.json()["id"] == Job.objects.using("eu1").get().pk

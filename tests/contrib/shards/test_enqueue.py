@@ -1,0 +1,196 @@
+"""New jobs go to the database of their tenant, and are found by their ids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import connections, transaction
+from django.test import Client, override_settings
+from django.urls import reverse
+
+from django_tenantqueue import ConcurrentJobMonitor, control, group, task, use_tenant
+from django_tenantqueue.conf import database, get_settings
+from django_tenantqueue.contrib.shards.control import shard_of, shard_of_id
+from django_tenantqueue.contrib.shards.routes import FIRST_ID
+from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, Unsupported
+from django_tenantqueue.link_tokens import sign_job_id
+from django_tenantqueue.models import Job, TenantQueue
+from django_tenantqueue.testing import run_pending
+from tests.contrib.shards.conftest import ALIASES, sharded, tenant_of
+from tests.testapp.tasks import add, echo, fail, noop
+
+try:
+    from django.tasks import default_task_backend
+    from django.tasks import task as django_task
+except ImportError:  # before Django 6.0
+    from django_tasks import default_task_backend
+    from django_tasks import task as django_task
+
+pytestmark = pytest.mark.usefixtures("shards")
+
+
+@django_task
+def plus(first: int, second: int) -> int:
+    return first + second
+
+
+def places() -> dict[str, int]:
+    return {alias: Job.objects.using(alias).count() for alias in ALIASES}
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_job_is_in_the_database_of_its_tenant_and_its_id_names_it(alias: str):
+    tenant = tenant_of(alias)
+
+    job = add.using(tenant=tenant).delay(1, 2)
+
+    assert places() == {**dict.fromkeys(ALIASES, 0), alias: 1}
+    assert shard_of(tenant) == shard_of_id(job.pk) == job._state.db == alias
+    assert FIRST_ID <= job.pk < 2**53
+    with database(alias):
+        run_pending()
+    assert job.refresh().result == 3
+    assert Job.objects.db_manager(alias).get(pk=job.pk).queue.tenant == tenant
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_all_ways_to_enqueue_find_the_database(alias: str):
+    tenant = tenant_of(alias)
+
+    echo.using(tenant=tenant).enqueue_many([(n,) for n in range(3)])
+    async_to_sync(echo.using(tenant=tenant).adelay)(1)
+    with use_tenant(tenant):
+        noop.delay()
+        group([echo.call(n) for n in range(2)]).delay(on_end=noop.call())
+    monitor = ConcurrentJobMonitor.objects.start("one", [noop.call()], parallel=1, tenant=tenant)
+    monitor.add([noop.call()])
+    monitor.close()
+    add.using(tenant=tenant, session="s", on_success=echo.call(1)).delay(1, 2)
+
+    assert places() == {**dict.fromkeys(ALIASES, 0), alias: 3 + 1 + 1 + 3 + 3 + 1}
+    with database(alias):
+        run_pending()
+    assert not Job.objects.using(alias).exclude(state="success").exists()
+    assert monitor.progress().done == monitor.details().count() == 2
+    assert monitor._state.db == alias
+
+
+def test_job_without_a_tenant_is_in_the_first_database():
+    with database("eu1"):
+        noop.delay()
+
+    assert places() == {"us0": 1, "eu1": 0}
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_verbs_find_the_database_by_ids_rows_and_tenants(alias: str):
+    tenant = tenant_of(alias)
+    job = fail.using(tenant=tenant, max_attempts=1).delay()
+    queue = TenantQueue.objects.using(alias).get(tenant=tenant)
+    with database(alias):
+        run_pending()
+
+    assert control.retry(job.pk).changed == [job.pk]
+    assert control.cancel(Job.objects.using(alias).get(pk=job.pk)).changed == [job.pk]
+    assert control.enqueue_again(job.pk)._state.db == alias
+    assert control.pause(queue).changed == [queue.pk]
+    assert control.resume(tenant=tenant).changed == [queue.pk]
+    assert control.tune(queue="default", tenant=tenant, num_slots=3).changed == [queue.pk]
+    assert control.make_queue(tenant, "mail")._state.db == alias
+    assert control.limit_user(tenant, "7", 1)._state.db == alias
+    bulk = control.bulk("cancel", {"tenant": tenant})
+    assert bulk._state.db == alias
+    with database(alias):
+        run_pending()
+    assert bulk.refresh().state == "success"
+
+
+def test_call_about_several_databases_is_refused():
+    jobs = [noop.using(tenant=tenant_of(alias)).delay() for alias in ALIASES]
+
+    with pytest.raises(InvalidOption, match="rows of the databases 'eu1', 'us0': call it once"):
+        control.cancel([job.pk for job in jobs])
+    with pytest.raises(InvalidOption, match=r"is about rows of one database.*give using="):
+        control.pause(queue="default")
+    with pytest.raises(InvalidOption, match="give using="):
+        control.bulk("cancel", None)
+    for alias in ALIASES:
+        assert len(control.pause(queue="default", using=alias).changed) == 1
+    with database("eu1"):
+        assert len(control.resume(queue="default").changed) == 1
+
+
+def test_chain_to_a_tenant_of_another_database_is_refused():
+    here, there = map(tenant_of, ALIASES)
+    then = noop.using(tenant=there).call()
+
+    with pytest.raises(InvalidArgument, match=f"tenant {there!r} would be in the database 'eu1'"):
+        noop.using(tenant=here, on_success=then).delay()
+
+    noop.using(tenant=here, on_success=noop.using(tenant=tenant_of("us0", 1)).call()).delay()
+    assert places() == {"us0": 1, "eu1": 0}
+
+
+def test_enqueue_in_a_transaction_of_another_database_is_refused_until_its_commit():
+    tenant = tenant_of("eu1")
+
+    with transaction.atomic(using="us0"):
+        with pytest.raises(Unsupported, match=r"is open in 'us0'.*transaction\.on_commit"):
+            noop.using(tenant=tenant).delay()
+        transaction.on_commit(lambda: noop.using(tenant=tenant).delay(), using="us0")
+        assert places()["eu1"] == 0
+    assert places()["eu1"] == 1
+    with transaction.atomic(using="eu1"):
+        noop.using(tenant=tenant).delay()
+        transaction.set_rollback(True, using="eu1")
+    assert places()["eu1"] == 1
+
+
+def test_atomic_task_is_refused_where_its_rows_are_elsewhere(own_tasks: dict[str, Any]):
+    @task(atomic=True, name="tests.transfer")
+    def transfer() -> str:
+        return get_settings().database
+
+    with pytest.raises(Unsupported, match="transfer is atomic, and the jobs of tenant"):
+        transfer.using(tenant=tenant_of("eu1")).delay()
+    with pytest.raises(Unsupported, match="is atomic"):
+        group([transfer.call()]).using(tenant=tenant_of("eu1")).delay()
+    transfer.using(tenant=tenant_of("us0")).delay()
+    with override_settings(TENANTQUEUE=sharded(*ALIASES, ROWS_FOLLOW_JOBS=True)):
+        job = transfer.using(tenant=tenant_of("eu1")).delay()
+        with database("eu1"):
+            run_pending()
+        assert job.refresh().result == "eu1"
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_django_tasks_find_their_results(alias: str):
+    result = plus.using(tenant=tenant_of(alias)).enqueue(1, 2)
+
+    assert shard_of_id(int(result.id)) == alias
+    with database(alias):
+        run_pending()
+    assert default_task_backend.get_result(result.id).return_value == 3
+
+
+@pytest.mark.urls("tests.contrib.shards.urls")
+@pytest.mark.parametrize("alias", ALIASES)
+def test_status_links_find_their_jobs(client: Client, alias: str):
+    jobs = [noop.using(tenant=tenant_of(one)).delay() for one in (alias, *ALIASES)]
+
+    answer = client.get(jobs[0].status_url)
+    many = client.get(reverse("tenantqueue:statuses"), {"token": [sign_job_id(j.pk) for j in jobs]})
+
+    assert answer.json()["state"] == "ready"
+    assert [entry["job"]["id"] for entry in many.json()["jobs"]] == [job.pk for job in jobs]
+
+
+def test_enqueue_opens_no_other_database():
+    for alias in ALIASES:
+        connections[alias].close()
+
+    noop.using(tenant=tenant_of("eu1")).delay()
+
+    assert connections["us0"].connection is None
