@@ -142,25 +142,6 @@ def test_worker_refuses_a_database_that_is_no_shard():
         call_command("runworker", database="default", until_empty=True)
 
 
-# metrics
-
-
-@pytest.mark.urls("tests.contrib.shards.urls")
-def test_metrics_are_read_from_one_database(down: str, client: Client):
-    noop.using(tenant=tenant_of("eu1")).delay()
-    values = {**sharded(*ALIASES, down), "METRICS": {"ACCESS": "open"}}
-
-    with override_settings(TENANTQUEUE=values):
-        answers = [
-            client.get(reverse("tenantqueue:shard_metrics", args=[alias]))
-            for alias in (*ALIASES, down, "mars")
-        ]
-
-    assert [answer.status_code for answer in answers] == [200, 200, 503, 404]
-    texts = [answer.content.decode() for answer in answers]
-    assert [f'tenant="{tenant_of("eu1")}"' in text for text in texts[:2]] == [False, True]
-
-
 # checks
 
 
