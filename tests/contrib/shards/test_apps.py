@@ -176,6 +176,21 @@ def test_api_waits_in_the_database_of_the_tenant(client: Client, alias: str, pat
 
 
 @pytest.mark.usefixtures("offered")
+def test_tokens_of_an_erased_tenant_are_deleted_in_the_first_database(client: Client):
+    tenant = tenant_of("eu1")
+    _, secret = make_token("one", tenant=tenant)
+    make_token("other", tenant=tenant_of("us0"))
+    key = {"Idempotency-Key": "k1"}
+    call(client, "post", "jobs", secret, data={"task": echo.name, "args": [1]}, headers=key)
+
+    control.erase_tenant(tenant)
+
+    assert ApiToken.objects.using("us0").get().name == "other"
+    assert not IdempotencyKey.objects.using("eu1").exists()
+    assert not Job.objects.using("eu1").exists()
+
+
+@pytest.mark.usefixtures("offered")
 def test_token_of_one_tenant_does_not_read_jobs_of_another_database(client: Client):
     _, secret = make_token("one", tenant=tenant_of("us0"))
     job = echo.using(tenant=tenant_of("eu1")).delay(1)
