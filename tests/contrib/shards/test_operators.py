@@ -17,8 +17,8 @@ from django.urls import reverse
 from django_tenantqueue import checks
 from django_tenantqueue.conf import database
 from django_tenantqueue.contrib.shards.checks import check_set_up, check_shards
-from django_tenantqueue.contrib.shards.control import list_pins
-from django_tenantqueue.contrib.shards.models import Shard
+from django_tenantqueue.contrib.shards.control import list_pins, pin_tenant
+from django_tenantqueue.contrib.shards.models import Shard, ShardPin
 from django_tenantqueue.contrib.shards.routes import forget_pins
 from django_tenantqueue.models import Change, Job, TenantQueue
 from django_tenantqueue.operations.erasure import tables
@@ -105,13 +105,17 @@ def test_commands_about_every_tenant_need_a_database():
 
 @pytest.mark.usefixtures("shards")
 def test_erasing_a_tenant_leaves_the_other_databases():
-    names = [tenant_of(alias) for alias in ALIASES]
+    names = [tenant_of("us0"), tenant_of("us0", 1)]
+    pin_tenant(names[1], "eu1")
     for tenant in names:
         noop.using(tenant=tenant).delay()
 
     run("erase", f"--tenant={names[1]}", "--no-input")
 
     assert [Job.objects.using(alias).count() for alias in ALIASES] == [1, 0]
+    assert run("shards", "find", names[1]) == "eu1\n", "the erasure can be repeated"
+    run("shards", "unpin", names[1])
+    assert not any(ShardPin.objects.using(alias).exists() for alias in ALIASES)
 
 
 @pytest.mark.usefixtures("schemas")
