@@ -38,7 +38,7 @@ from tests.testapp.tasks import add, noop, refuse
 
 from .test_erasure import fill
 
-NEEDS = "alerts api fireworq prometheus retention routing schedules"
+NEEDS = "alerts api fireworq prometheus retention routing schedules shards"
 pytestmark = pytest.mark.django_db
 TENANT = "Zwergfink „\\GmbH“"
 PLANTED = "Erika Mustermann"
