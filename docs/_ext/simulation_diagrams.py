@@ -112,7 +112,7 @@ def day_table() -> str:
         "day": f"{plan['day_seconds']:.0f} s for {LAST_HOUR - FIRST_HOUR} hours: {scale:.0f} ×",
         "tenants": f"{plan['tenants']:,}; {plan['blocked']:.0%} are paused or have no slot",
         "blocked jobs all day": f"{facts['backlog']:,}, in {plan['backlogged']:,} queues",
-        "jobs that ended": f"{facts['ended']:,}, of {plan['mean_seconds']:.0f} s on average",
+        "jobs that ended": f"{facts['ended']:,}",
         "workers": f"{pods} workers; at most {most('workers'):,.0f} at once, with deploys",
         "running jobs at once": f"at most {most('running'):,.0f}",
         "jobs of killed workers": f"{facts['orphaned']}, all rescued",
