@@ -16,9 +16,6 @@ from ..results import Incorrect
 from ..server import APPLICATION, EMBEDDED_SETTINGS, Server
 from .plan import SIZES, Plan
 
-SERIES = Path(__file__).with_name("day.json")
-"""The recorded series that the documentation draws."""
-
 
 def _parse(arguments: Sequence[str] | None) -> tuple[Plan, Path | None]:
     parser = argparse.ArgumentParser(
@@ -27,13 +24,13 @@ def _parse(arguments: Sequence[str] | None) -> tuple[Plan, Path | None]:
         "one that DATABASE_URL names, else an embedded one. Exits with 1 when a check fails.",
     )
     add = parser.add_argument
-    add("--size", choices=SIZES, default="full", help="full (default): some 10 minutes")
+    add("--size", choices=SIZES, default="full", help="full (default): some 9 minutes")
     add(
         "--set",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="change a size, see plan.py: --set peak_rate=40",
+        help="change a size, see plan.py: --set peak_rate=60",
     )
     add("--json", type=Path, metavar="FILE", help="write the curves to FILE")
     options = parser.parse_args(arguments)

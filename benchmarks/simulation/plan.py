@@ -29,26 +29,26 @@ class Plan:
     """Jobs of each of these."""
     large: int = 1000
     """Tenants that are not small."""
-    day_seconds: float = 400.0
+    day_seconds: float = 360.0
     """The day lasts from FIRST_HOUR to LAST_HOUR."""
     limited_seconds: float = 45.0
     """The phase after it in which all waiting jobs are blocked by a limit."""
     limited_jobs: int = 20
     """Jobs that wait there behind each long one, for the only slot of their tenant."""
-    peak_rate: float = 60.0
+    peak_rate: float = 11.5
     """Jobs enqueued each second at the peak."""
     mean_seconds: float = 13.0
     """Mean duration of a job; most take less."""
     longest_seconds: float = 40.0
-    burst: int = 2000
+    burst: int = 360
     """Jobs that a tenant without a limit enqueues at once, at BURST_HOUR."""
-    limited_burst: int = 600
+    limited_burst: int = 150
     """Jobs that a tenant with few slots enqueues at once, at LIMITED_BURST_HOUR."""
     burst_seconds: float = 3.0
     """Duration of the jobs of both."""
     least_pods: int = 5
     most_pods: int = 60
-    pod_workers: int = 16
+    pod_workers: int = 3
     async_slots: int = 0
     """Coroutine slots of each worker beside its thread. No job here is a coroutine."""
     start_seconds: float = 2.0
@@ -61,7 +61,7 @@ class Plan:
     """The fleet shrinks to the largest number that was wanted in this time."""
     kills: int = 40
     """Workers that die during the day, one at a time. In addition, one whole pod dies."""
-    desks: int = 4
+    desks: int = 6
     """Processes that share the workers. Each has one connection for claims and one for leases."""
     seed: int = 7
 

@@ -32,26 +32,30 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Curves above one another, with one scale. `most`: where the scale ends; None: by itself."""
+    """Curves with one scale. `has_backlog`: the jobs that are blocked all day are left out."""
 
     title: str
     curves: Sequence[Curve]
-    most: float | None = None
+    has_backlog: bool = False
 
 
 DAY = (
     Panel("jobs enqueued a second", [Curve("enqueued", "blue", "")]),
     Panel(
         "workers",
-        [Curve("workers", "green", "there"), Curve("wanted", "amber", "wanted", is_dashed=True)],
+        [
+            Curve("workers", "green", "there"),
+            Curve("wanted", "amber", "wanted", is_dashed=True),
+            Curve("running", "blue", "running jobs"),
+        ],
     ),
     Panel(
-        "jobs",
+        "jobs beside the blocked backlog",
         [
-            Curve("running", "green", "running"),
             Curve("waiting", "blue", "waiting"),
-            Curve("blocked", "red", "of these, blocked by a limit", is_dashed=True),
+            Curve("blocked", "red", "of these, blocked", is_dashed=True),
         ],
+        has_backlog=True,
     ),
     Panel(
         "seconds of wait",
@@ -87,7 +91,7 @@ COST = (
 )
 
 
-AREAS = {"deploy": ("plain", "deploy"), "limited": ("amber", "blocked jobs only")}
+AREAS = {"deploy": ("plain", "deploy"), "limited": ("amber", "blocked only")}
 LINES = {"limited-burst": "burst, 20 slots", "pod": "pod dies", "burst": "burst"}
 """What the events of a run are called. Workers die all day."""
 
@@ -108,7 +112,7 @@ def day_table() -> str:
         "day": f"{plan['day_seconds']:.0f} s for {LAST_HOUR - FIRST_HOUR} hours: {scale:.0f} ×",
         "tenants": f"{plan['tenants']:,}; {plan['blocked']:.0%} are paused or have no slot",
         "blocked jobs all day": f"{facts['backlog']:,}, in {plan['backlogged']:,} queues",
-        "jobs that ended": f"{facts['ended']:,}, of {plan['mean_seconds']:.0f} s on average",
+        "jobs that ended": f"{facts['ended']:,}",
         "workers": f"{pods} workers; at most {most('workers'):,.0f} at once, with deploys",
         "running jobs at once": f"at most {most('running'):,.0f}",
         "jobs of killed workers": f"{facts['orphaned']}, all rescued",
@@ -188,8 +192,12 @@ def _draw_events(drawing: Drawing, found: dict[str, Any], bottom: float) -> None
 def _draw_panel(drawing: Drawing, found: dict[str, Any], panel: Panel, top: float) -> None:
     columns = found["columns"]
     seconds = [point[0] for point in found["points"]]
-    values = {c: [p[columns.index(c.column)] for p in found["points"]] for c in panel.curves}
-    most = panel.most or _round_up(max(max(each) for each in values.values()))
+    less = found["facts"]["backlog"] if panel.has_backlog else 0
+    values = {
+        curve: [max(0, point[columns.index(curve.column)] - less) for point in found["points"]]
+        for curve in panel.curves
+    }
+    most = _round_up(max(max(each) for each in values.values()))
     for part in (0, 0.5, 1):
         y = top + HEIGHT * (1 - part)
         drawing.line((LEFT, y), (RIGHT, y), look="rule")
