@@ -239,25 +239,29 @@ class Feature:
     def databases(self) -> Sequence[str]:
         """Return the aliases of all databases with jobs; none: TENANTQUEUE["DATABASE"] alone.
 
-        Example: contrib.shards, as for the three next ones.
+        Example: contrib.shards.
         """
         return ()
 
     def choose_database(self, tenant: str) -> str | None:
         """Return the database of a tenant's jobs. None: the current one. "" is no tenant.
 
-        Called for each enqueue, so cache what you read. Raises TenantQueueError.
+        Called for each enqueue, so cache what you read. Raises TenantQueueError. Example:
+        contrib.shards.
         """
         return None
 
     def find_database(self, row_id: int) -> str | None:
-        """Return the database that has given an id to a row. None: the current one."""
+        """Return the database that has given an id to a row. None: the current one.
+
+        Example: contrib.shards.
+        """
         return None
 
     def check_enqueue(self, using: str, tenant: str, task: str) -> None:
         """Raise TenantQueueError for a job that cannot be enqueued in a database.
 
-        `task`: the name of its task. Called for each call that enqueues.
+        `task`: the name of its task. Called for each call that enqueues. Example: contrib.shards.
         """
 
     # enqueue

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import fields
 
 import pytest
 from django.test import override_settings
 
-from django_tenantqueue.conf import get_settings, read_settings, settings_kinds
+from django_tenantqueue.conf import (
+    alias_of,
+    database,
+    get_settings,
+    keep_database,
+    main_database,
+    read_settings,
+    settings_kinds,
+    switch_database,
+)
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.settings import Settings
 
@@ -136,3 +146,33 @@ def test_queue_has_slots_by_its_tenant():
 
     own = read_settings({"DEFAULT_TENANT_SLOTS": None, "DEFAULT_SLOTS_WITHOUT_TENANT": 2})
     assert (own[Settings].slots_of("acme"), own[Settings].slots_of("")) == (None, 2)
+
+
+def test_current_database_is_that_of_the_innermost_block():
+    with database("a"):
+        with database("b"):
+            assert get_settings().database == alias_of(None) == "b"
+            switch_database("c")
+            assert get_settings().database == "c"
+        assert get_settings().database == "a"
+        assert get_settings() is get_settings()
+        assert (alias_of("d"), main_database()) == ("d", "default")
+        with override_settings(TENANTQUEUE={"DEFAULT_QUEUE": "other"}):
+            assert (get_settings().database, get_settings().default_queue) == ("a", "other")
+    assert get_settings().database == "default"
+
+
+def test_database_of_a_process_is_that_of_its_threads_outside_of_a_block():
+    seen: list[str] = []
+    keep_database("a")
+    try:
+        thread = threading.Thread(target=lambda: seen.append(get_settings().database))
+        thread.start()
+        thread.join()
+        with database("b"):
+            seen.append(get_settings().database)
+    finally:
+        keep_database(None)
+
+    assert seen == ["a", "b"]
+    assert get_settings().database == "default"

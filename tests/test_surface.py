@@ -31,7 +31,7 @@ from django_tenantqueue.models.job_query import JobQuerySet
 from django_tenantqueue.states import Priority, State
 from tests.test_docs import DOCS, MAKERS, from_code, public, snippets
 
-NEEDS = "alerts api celery fireworq http prometheus retention routing schedules"
+NEEDS = "alerts api celery fireworq http prometheus retention routing schedules shards"
 PAGE = DOCS / "reference" / "surface.md"
 HOW = "add it to __all__ and run `make reference`, or put an underscore in front"
 MODULES = (django_tenantqueue, control, reports, testing, *MAKERS)

@@ -243,14 +243,13 @@ class _RowIdField(forms.IntegerField):
 
     widget = forms.HiddenInput
 
-    def __init__(self, *, known: Iterable[int], gone: str, **kwargs: Any) -> None:
+    def __init__(self, *, gone: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.known = frozenset(known)
         self._gone = gone
 
     def clean(self, value: Any) -> int | None:
         number: int | None = super().clean(value)
-        if number not in self.known:
+        if number != self.initial:
             raise ValidationError(self._gone, code="gone")
         return number
 
@@ -262,10 +261,7 @@ class TuneFormSet(_FormSet):
         """Put the row's id into a form, and tell screen readers whose value each input is."""
         super().add_fields(form, index)
         assert self.model is not None
-        known = [row.pk for row in self.get_queryset()]
-        form.fields["id"] = _RowIdField(
-            known=known, gone=_gone(self.model), initial=form.instance.pk
-        )
+        form.fields["id"] = _RowIdField(gone=_gone(self.model), initial=form.instance.pk)
         for name in form.fields.keys() & set(form.tunable):
             label = {"column": form.fields[name].label, "row": form.instance}
             form.fields[name].widget.attrs["aria-label"] = gettext("%(column)s, %(row)s") % label

@@ -26,8 +26,8 @@ def busy_of(request: HttpRequest) -> Busy:
     """Return the busy queues, which a request reads once at most."""
     if not hasattr(request, "tenantqueue_busy"):
         using, tenants = get_settings().database, visible_tenants(request)
-        found = walk_busy(using) if tenants is None else busy_of_tenants(using, tenants)
-        request.tenantqueue_busy = found  # type: ignore[attr-defined]
+        seen = walk_busy(using, startable=0) if tenants is None else busy_of_tenants(using, tenants)
+        request.tenantqueue_busy = seen  # type: ignore[attr-defined]
     busy: Busy = request.tenantqueue_busy  # type: ignore[attr-defined]
     return busy
 

@@ -28,18 +28,20 @@ class Busy:
         return [queue for queue in self.queues if queue.wait_seconds is not None]
 
 
-def walk_busy(using: str, *, listed: int = VISITED, blocked: int = 0) -> Busy:
+def walk_busy(
+    using: str, *, listed: int = VISITED, startable: int = COUNTED_TO, blocked: int = 0
+) -> Busy:
     """Return the busy queues of all tenants, as far as one bounded walk finds them.
 
-    Those with active jobs alone are left out from the `listed`-th queue on. Counts up to COUNTED_TO
-    jobs that lack nothing but a worker, and up to `blocked` jobs for each reason.
+    Those with active jobs alone are left out from the `listed`-th queue on. Counts up to
+    `startable` jobs that lack nothing but a worker, and up to `blocked` jobs for each reason.
     """
     queues = list_busy_queues(
         using,
         listed=listed,
         visits=VISITED,
         active=TOTAL_COUNTED_TO,
-        startable=COUNTED_TO,
+        startable=startable,
         blocked=blocked,
     )
     return Busy(queues, any(queue.capped for queue in queues) or len(queues) >= VISITED)

@@ -447,7 +447,7 @@ class Surface:
         """URLs that a project includes."""
         yield Table("URLs", "", [])
         for module, pages in (
-            ("web.urls", ["reference/status.md", "howto/metrics.md"]),
+            ("web.urls", ["reference/status.md", "howto/metrics.md", "howto/shards.md"]),
             ("contrib.fireworq.urls", ["howto/fireworq.md"]),
         ):
             found = import_module(f"{PACKAGE.name}.{module}")

@@ -20,6 +20,7 @@ from django_tenantqueue.contrib.fireworq.models import FireworqQueue
 from django_tenantqueue.contrib.retention.models import RetentionRule
 from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.contrib.schedules.models import Schedule
+from django_tenantqueue.contrib.shards.models import ShardPin
 from django_tenantqueue.exceptions import InvalidOption, InvalidState
 from django_tenantqueue.features import Feature, hooks
 from django_tenantqueue.gate_keys import gate_key
@@ -46,7 +47,7 @@ from django_tenantqueue.testing import run_pending
 from tests.factories import make_job, make_jobs, make_queue, state_of
 from tests.testapp.tasks import noop
 
-NEEDS = "alerts api fireworq prometheus retention routing schedules"
+NEEDS = "alerts api fireworq prometheus retention routing schedules shards"
 pytestmark = pytest.mark.django_db
 TENANTS = ["acme", "a/b", "a\\", 'O\'Neill "%s" {x}', "x' OR '1'='1", "%", "_", "<script>", "客户"]
 
@@ -80,6 +81,7 @@ def fill(tenant: str) -> TenantQueue:
     UniqueKey.objects.create(key=key, job_id=1, mode="until_executed")
     Schedule.objects.create(tenant=tenant, name="s", task="t", expression="1h", kind="interval")
     RetentionRule.objects.create(tenant=tenant, keep_days=1)
+    ShardPin.objects.create(tenant=tenant, shard=1)
     Routing.objects.create(tenant=tenant, pattern="x", queue=queue.name)
     Change.objects.create(source="code", action="add", object_kind="queue", tenant=tenant)
     numbers = dict.fromkeys(

@@ -9,6 +9,7 @@ from django.db.models import Model
 from django.utils import timezone
 
 from ...batches import BATCH
+from ...conf import main_database
 from ...features import Duty, Feature
 from .idempotency import prune_idempotency_keys
 from .models import ApiToken, IdempotencyKey
@@ -42,5 +43,10 @@ class Api(Feature):
         return {IdempotencyKey: "tenant", ApiToken: "tenant"}
 
     def close_tenant(self, using: str, tenant: str) -> None:
-        tokens = ApiToken.objects.using(using).filter(tenant=tenant, revoked_at__isnull=True)
-        tokens.update(revoked_at=timezone.now())
+        tokens = ApiToken.objects.using(main_database())
+        tokens.filter(tenant=tenant, revoked_at__isnull=True).update(revoked_at=timezone.now())
+
+    def forget_tenant(self, using: str, tenant: str) -> None:
+        """Delete the tokens, where they are in another database than the other rows."""
+        if using != main_database():
+            ApiToken.objects.using(main_database()).filter(tenant=tenant).delete()

@@ -78,8 +78,12 @@ class Shards(Feature):
             }
             yield _("Shards"), render_to_string("admin/tenantqueue_shards/panel.html", values)
 
+    def tenant_tables(self) -> Mapping[type[Model], str]:
+        # the copies in other databases stay until the tenant is unpinned
+        return {ShardPin: "tenant"}
+
     def fleet_tables(self) -> Sequence[type[Model]]:
-        return Shard, ShardPin
+        return (Shard,)
 
     def urls(self) -> Sequence[URLPattern]:
         return urls()

@@ -1,4 +1,4 @@
-"""Schedules, routings and the HTTP APIs where jobs are in several databases."""
+"""Schedules, routings, metrics and the HTTP APIs where jobs are in several databases."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db import connections
 from django.test import Client, override_settings
+from django.urls import reverse
 from django.utils import timezone
 
 from django_tenantqueue import control
@@ -29,7 +31,7 @@ from django_tenantqueue.testing import run_pending
 from tests.contrib.shards.conftest import ALIASES, sharded, tenant_of
 from tests.testapp.tasks import echo, noop
 
-NEEDS = "api fireworq http routing schedules shards"
+NEEDS = "api fireworq http prometheus routing schedules"
 pytestmark = [pytest.mark.usefixtures("shards"), pytest.mark.urls("tests.contrib.shards.urls")]
 
 
@@ -174,6 +176,21 @@ def test_api_waits_in_the_database_of_the_tenant(client: Client, alias: str, pat
 
 
 @pytest.mark.usefixtures("offered")
+def test_tokens_of_an_erased_tenant_are_deleted_in_the_first_database(client: Client):
+    tenant = tenant_of("eu1")
+    _, secret = make_token("one", tenant=tenant)
+    make_token("other", tenant=tenant_of("us0"))
+    key = {"Idempotency-Key": "k1"}
+    call(client, "post", "jobs", secret, data={"task": echo.name, "args": [1]}, headers=key)
+
+    control.erase_tenant(tenant)
+
+    assert ApiToken.objects.using("us0").get().name == "other"
+    assert not IdempotencyKey.objects.using("eu1").exists()
+    assert not Job.objects.using("eu1").exists()
+
+
+@pytest.mark.usefixtures("offered")
 def test_token_of_one_tenant_does_not_read_jobs_of_another_database(client: Client):
     _, secret = make_token("one", tenant=tenant_of("us0"))
     job = echo.using(tenant=tenant_of("eu1")).delay(1)
@@ -191,3 +208,43 @@ def test_request_to_fireworq_is_put_into_the_database_of_the_tenant(client: Clie
     assert answer.status_code == 200, answer.content
     assert [Job.objects.using(alias).count() for alias in ALIASES] == [0, 1]
     assert answer.json()["id"] == Job.objects.using("eu1").get().pk
+
+
+@override_settings(
+    MIDDLEWARE=[
+        *settings.MIDDLEWARE,
+        "django_tenantqueue.contrib.shards.middleware.ShardMiddleware",
+    ]
+)
+def test_tokens_are_in_the_first_database_whatever_the_admin_shows(admin_client: Client):
+    admin_client.get("/admin/", {"shard": "eu1"})
+    values = {
+        "name": "one",
+        "tenant": tenant_of("eu1"),
+        "scopes": ["read"],
+        "min_priority": 0,
+        "max_priority": 400,
+    }
+
+    answer = admin_client.post(reverse("admin:tenantqueue_api_apitoken_add"), values)
+
+    assert ApiToken.objects.using("us0").count() == 1, answer.content.decode()
+    assert not ApiToken.objects.using("eu1").exists()
+
+
+# metrics
+
+
+def test_metrics_are_read_from_one_database(down: str, client: Client):
+    noop.using(tenant=tenant_of("eu1")).delay()
+    values = {**sharded(*ALIASES, down), "METRICS": {"ACCESS": "open"}}
+
+    with override_settings(TENANTQUEUE=values):
+        answers = [
+            client.get(reverse("tenantqueue:shard_metrics", args=[alias]))
+            for alias in (*ALIASES, down, "mars")
+        ]
+
+    assert [answer.status_code for answer in answers] == [200, 200, 503, 404]
+    texts = [answer.content.decode() for answer in answers]
+    assert [f'tenant="{tenant_of("eu1")}"' in text for text in texts[:2]] == [False, True]

@@ -17,8 +17,8 @@ from django.urls import reverse
 from django_tenantqueue import checks
 from django_tenantqueue.conf import database
 from django_tenantqueue.contrib.shards.checks import check_set_up, check_shards
-from django_tenantqueue.contrib.shards.control import list_pins
-from django_tenantqueue.contrib.shards.models import Shard
+from django_tenantqueue.contrib.shards.control import list_pins, pin_tenant
+from django_tenantqueue.contrib.shards.models import Shard, ShardPin
 from django_tenantqueue.contrib.shards.routes import forget_pins
 from django_tenantqueue.models import Change, Job, TenantQueue
 from django_tenantqueue.operations.erasure import tables
@@ -105,13 +105,17 @@ def test_commands_about_every_tenant_need_a_database():
 
 @pytest.mark.usefixtures("shards")
 def test_erasing_a_tenant_leaves_the_other_databases():
-    names = [tenant_of(alias) for alias in ALIASES]
+    names = [tenant_of("us0"), tenant_of("us0", 1)]
+    pin_tenant(names[1], "eu1")
     for tenant in names:
         noop.using(tenant=tenant).delay()
 
     run("erase", f"--tenant={names[1]}", "--no-input")
 
     assert [Job.objects.using(alias).count() for alias in ALIASES] == [1, 0]
+    assert run("shards", "find", names[1]) == "eu1\n", "the erasure can be repeated"
+    run("shards", "unpin", names[1])
+    assert not any(ShardPin.objects.using(alias).exists() for alias in ALIASES)
 
 
 @pytest.mark.usefixtures("schemas")
@@ -140,25 +144,6 @@ def test_shards_are_set_up_listed_found_pinned_and_unpinned():
 def test_worker_refuses_a_database_that_is_no_shard():
     with pytest.raises(CommandError, match="--database='default' is not"):
         call_command("runworker", database="default", until_empty=True)
-
-
-# metrics
-
-
-@pytest.mark.urls("tests.contrib.shards.urls")
-def test_metrics_are_read_from_one_database(down: str, client: Client):
-    noop.using(tenant=tenant_of("eu1")).delay()
-    values = {**sharded(*ALIASES, down), "METRICS": {"ACCESS": "open"}}
-
-    with override_settings(TENANTQUEUE=values):
-        answers = [
-            client.get(reverse("tenantqueue:shard_metrics", args=[alias]))
-            for alias in (*ALIASES, down, "mars")
-        ]
-
-    assert [answer.status_code for answer in answers] == [200, 200, 503, 404]
-    texts = [answer.content.decode() for answer in answers]
-    assert [f'tenant="{tenant_of("eu1")}"' in text for text in texts[:2]] == [False, True]
 
 
 # checks

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import ExitStack
+from io import StringIO
 
 import pytest
-from django.db import OperationalError, connections
+from django.core.management import call_command
+from django.db import OperationalError, connections, transaction
 from django.test import override_settings
 
 from django_tenantqueue.conf import database, settings_of
@@ -23,6 +26,7 @@ from django_tenantqueue.contrib.shards.settings import MOST, ShardSettings
 from django_tenantqueue.contrib.shards.setup import set_up
 from django_tenantqueue.exceptions import InvalidOption, InvalidState, Unsupported
 from django_tenantqueue.models import Job
+from django_tenantqueue.testing import run_pending
 from tests.contrib.shards.conftest import ALIASES, sharded, tenant_of
 from tests.testapp.tasks import noop
 
@@ -260,3 +264,24 @@ def test_current_database_ends_with_its_block():
             assert Job.objects.db == "eu1"
         assert Job.objects.db == "eu1"
     assert Job.objects.db == "us0"
+
+
+@pytest.mark.usefixtures("schemas")
+def test_shards_are_set_up_inside_of_a_test_case():
+    with ExitStack() as stack:
+        for alias in ALIASES:
+            block = transaction.atomic(using=alias)
+            block._from_testcase = True
+            stack.enter_context(block)
+
+        call_command("tenantqueue", "shards", "setup", stdout=StringIO())
+        pin_tenant("new", "eu1")
+        job = noop.using(tenant="new").delay()
+        with database("eu1"):
+            run_pending()
+
+        assert (job._state.db, job.refresh().state) == ("eu1", "success")
+        for alias in ALIASES:
+            transaction.set_rollback(True, using=alias)
+
+    assert not Shard.objects.using("us0").exists()
