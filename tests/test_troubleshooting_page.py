@@ -18,7 +18,7 @@ QUOTED = (
     "ready jobs that no worker takes",
     "ready jobs in paused queues, or in queues without slots",
     "no worker has done the maintenance",
-    "slots of its queue are taken (the longest by",
+    "slots of its queue are taken, for the longest time by",
     "The workers that claimed it do not have the task",
     "cannot be reached",
     "is not a whole number from",

@@ -278,14 +278,13 @@ def command_options(name: str) -> dict[str, tuple[str, str]]:
 
 
 def subcommands_table() -> str:
-    """Return the list of the subcommands: what each does, and its app."""
+    """Return the list of the subcommands, and what each does."""
     from django_tenantqueue.management.commands.tenantqueue import subcommands
 
-    lines = ["| subcommand | purpose | app |", "| --- | --- | --- |"]
+    lines = ["| subcommand | purpose |", "| --- | --- |"]
     for name, kind in subcommands().items():
-        app = kind.__module__.partition(".management")[0]
         link = f"[`{name}`](#tenantqueue-{name.replace(' ', '-')})"
-        lines.append(f"| {link} | {kind.help} | `{app}` |")
+        lines.append(f"| {link} | {kind.help} |")
     return "\n".join(lines)
 
 

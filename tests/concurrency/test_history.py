@@ -32,7 +32,8 @@ def restored_history(transactional_db):
         if leaf.name not in before:
             history.drop_leaf("default", leaf)
     maintain.make_history("default")
-    assert {leaf.name for leaf in history.list_leaves("default")} == before
+    # Months that tests elsewhere have made may be gone: those past their keep are dropped.
+    assert {leaf.name for leaf in history.list_leaves("default")} <= before
 
 
 def today() -> date:

@@ -406,7 +406,7 @@ def test_user_has_reached_the_cap() -> None:
 
     one = cause(held(**BEFORE_CAP), Code.USER_FULL)
 
-    assert f"1 job may run at once (#{running.pk} does)" in one.sentence
+    assert f"1 job may run at once (now #{running.pk})" in one.sentence
     assert one.target is not None
     assert (one.target.kind, one.target.id) == ("userlimit", cap.pk)
 
