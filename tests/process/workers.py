@@ -18,7 +18,7 @@ from django.db import connection
 
 from django_tenantqueue.models import Job, TenantQueue, Worker
 from django_tenantqueue.states import State
-from django_tenantqueue.worker.child.sleep import ANNOUNCED_SECONDS, SETTLE_SECONDS
+from django_tenantqueue.worker.child.sleep import IDLE_SECONDS, SETTLE_SECONDS
 from tests.timing import TooLate
 from tests.zygote import ROOT, Zygote
 
@@ -235,7 +235,7 @@ def wait_until_two_hold(ids: Iterable[int]) -> None:
 
 def wait_until_asleep(*runners: Runner) -> None:
     """Wait until all children have announced their sleep, and looked for the last time."""
-    announced_for = timedelta(seconds=ANNOUNCED_SECONDS)
+    announced_for = timedelta(seconds=IDLE_SECONDS)
 
     def asleep(runner: Runner) -> bool:
         begun = clock() - timedelta(seconds=SETTLE_SECONDS + 0.3) + announced_for

@@ -25,6 +25,7 @@ WITH picky AS MATERIALIZED (
             AND w.queues = kind.queues
             AND w.exclude_queues = kind.exclude_queues
             AND w.tenants = kind.tenants
+        ORDER BY w.sleeping_until DESC  -- see wake_workers.sql
         LIMIT %(most)s
         FOR NO KEY UPDATE SKIP LOCKED
     ) found

@@ -1,6 +1,6 @@
 -- Wake up to `most` sleeping workers that take jobs of one of these queues (pairs of `tenants` and
--- `queues`), and with several queues one more for each: the filters of the first workers may all
--- leave out the same queue. Runs after the commit of the enqueue, in a transaction of its own.
+-- `queues`), idle ones first (see sleep.py), and with several queues one more for each: the filters
+-- of the first workers may all leave out the same queue. Runs in a transaction after the enqueue's.
 -- Locks: worker rows, SKIP LOCKED. Index: tenantqueue_worker_sleeping, which shows no expired
 -- sleepers (a condition on clock_timestamp(), which is volatile, could not use it).
 -- Parameters stand in subqueries: a plan for these values then looks no cheaper than one for all,
@@ -12,6 +12,7 @@ WITH filled AS MATERIALIZED (
 ), for_any_queue AS MATERIALIZED (
     SELECT w.id
 -- include: sleeper_of_filled
+    ORDER BY w.sleeping_until DESC
     LIMIT (SELECT %(most)s::integer)
     FOR NO KEY UPDATE SKIP LOCKED
 ), one_per_queue AS MATERIALIZED (
@@ -22,6 +23,7 @@ WITH filled AS MATERIALIZED (
         FROM tenantqueue_worker w
         WHERE w.sleeping_until > statement_timestamp() AND
 -- include: takes_filled
+        ORDER BY w.sleeping_until DESC
         LIMIT 1
         FOR NO KEY UPDATE SKIP LOCKED
     ) found

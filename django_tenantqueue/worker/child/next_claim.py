@@ -189,7 +189,8 @@ class NextClaim:
             # the ready jobs are not for this worker if the next look at all of them says the same
             self.idle_rounds += 1
             self._claimer.places.forget_blocked()
-        look = self.sleep.next_look(connection, now, looked_at=began, blocked=blocked)
+        busy = len(self._claimed_jobs) > 0
+        look = self.sleep.next_look(connection, now, looked_at=began, blocked=blocked, busy=busy)
         if not blocked:
             return self.sleep.seconds if look is None else look
         if look is not None:

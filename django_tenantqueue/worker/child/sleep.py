@@ -24,8 +24,16 @@ from .claim_ahead import AHEAD_SECONDS
 
 SLEEP_SECONDS = 10.0
 """Longest sleep of an idle worker that can be notified."""
-ANNOUNCED_SECONDS = SLEEP_SECONDS * 6
-"""How long an announcement of a sleep holds. It is renewed when a quarter of that is left."""
+IDLE_SECONDS = SLEEP_SECONDS * 6
+"""How long an announcement of an idle worker holds."""
+BUSY_SECONDS = SLEEP_SECONDS * 2.5
+"""The same of a worker that runs jobs: it may have no thread for another job.
+
+An idle worker renews its announcement so early that it ends later than all of these. Enqueuers
+notify the workers whose announcements end last.
+"""
+RENEWED_AT = {IDLE_SECONDS: BUSY_SECONDS + SLEEP_SECONDS, BUSY_SECONDS: BUSY_SECONDS / 2}
+"""How much of an announcement is left at most when the next look renews it."""
 QUICK_LOOKS = (QUICK_SECONDS, QUICK_SECONDS * 1.5)
 """Pauses before the looks that precede a sleep: a short sleep would cost two commits."""
 SETTLE_SECONDS = QUICK_SECONDS * 2.5
@@ -84,15 +92,17 @@ class Sleep:
         *,
         looked_at: float | None = None,
         blocked: bool = False,
+        busy: bool = False,
     ) -> float | None:
         """Return the seconds to wait before looking again for work that may just have come.
 
         None: the worker sleeps, announced, and need not look before `seconds` have passed.
         `looked_at`: when the last look began, None for `now`. `blocked`: there is work, in queues
-        that are full or paused, so quick looks gain nothing.
+        that are full or paused, so quick looks gain nothing. `busy`: this worker runs jobs.
         """
         if looked_at is None:
             looked_at = now
+        seconds = BUSY_SECONDS if busy else IDLE_SECONDS
         is_asleep = self._until > now
         if not blocked and not is_asleep and self._looks < len(QUICK_LOOKS):
             self._looks += 1
@@ -103,39 +113,38 @@ class Sleep:
             if (most_pause := self._surveys.most_pause) is not None:
                 self._looks = min(self._looks + 1, 20)
                 return min(most_pause, QUICK_LOOKS[0] * 1.5**self._looks)
-            self._announce(connection, now)
+            self._announce(connection, now, seconds)
             return SETTLE_SECONDS if blocked else 0.0
         if self._settle_at > looked_at:
             return max(0.0, self._settle_at - now)
-        if self._until < now + ANNOUNCED_SECONDS / 4 and not self._renew(connection, now):
+        if self._until < now + RENEWED_AT[seconds] and not self._renew(connection, now, seconds):
             return 0.0
         return None
 
-    def _announce(self, connection: psycopg.Connection[Any], now: float) -> None:
+    def _announce(self, connection: psycopg.Connection[Any], now: float, seconds: float) -> None:
         if not self._listening:
             queries.listen(connection, self._worker_id)
             self._listening = True
         self._was_notified = False
-        self.workers = queries.sleep_worker(connection, self._worker_id, ANNOUNCED_SECONDS)
+        self.workers = queries.sleep_worker(connection, self._worker_id, seconds)
         if not self._was_notified:  # before the answer was read
             self._is_announced = True
-            self._until = now + ANNOUNCED_SECONDS
+            self._until = now + seconds
             self._surveys.announced()
         self._settle_at = time.monotonic() + SETTLE_SECONDS  # of the commit, which took its time
 
-    def _renew(self, connection: psycopg.Connection[Any], now: float) -> bool:
+    def _renew(self, connection: psycopg.Connection[Any], now: float, seconds: float) -> bool:
         """Prolong the announcement, which still holds, so that no further look is due.
 
         False: an enqueuer has ended it, and its notification is on its way.
         """
         self._was_notified = False
-        seconds = ANNOUNCED_SECONDS
         workers = queries.sleep_worker(connection, self._worker_id, seconds, renew=True)
         if not workers or self._was_notified:
             self.notified()
             return False
         self.workers = workers
-        self._until = now + ANNOUNCED_SECONDS
+        self._until = now + seconds
         return True
 
     def found_work(self, connection: psycopg.Connection[Any]) -> None:

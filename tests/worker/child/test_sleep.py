@@ -13,8 +13,10 @@ from django_tenantqueue.operations.places import Places
 from django_tenantqueue.operations.surveys import Surveys
 from django_tenantqueue.worker.child import sleep
 from django_tenantqueue.worker.child.sleep import (
-    ANNOUNCED_SECONDS,
+    BUSY_SECONDS,
+    IDLE_SECONDS,
     QUICK_LOOKS,
+    RENEWED_AT,
     SETTLE_SECONDS,
     SLEEP_SECONDS,
     Sleep,
@@ -67,21 +69,25 @@ def announced(monkeypatch) -> list[tuple[float, bool]]:
     return announcements
 
 
-def test_announcement_holds_when_nothing_comes_for_an_hour(announced, monkeypatch):
+@pytest.mark.parametrize("busy", [False, True])
+def test_announcement_holds_when_nothing_comes_for_an_hour(announced, monkeypatch, busy):
     clock, looks = SimpleNamespace(now=100.0), 0
     monkeypatch.setattr(sleep, "time", SimpleNamespace(monotonic=lambda: clock.now))
     sleeper = new_sleep()
 
     while clock.now < 3700.0:
-        look = sleeper.next_look(lambda: clock.now, clock.now)
+        look = sleeper.next_look(lambda: clock.now, clock.now, busy=busy)
         if announced:
-            assert clock.now < announced[-1][0]
+            left = announced[-1][0] - clock.now
+            # so enqueuers, which take what ends last, notify idle workers first
+            assert 0 < left < BUSY_SECONDS + 0.1 if busy else left > BUSY_SECONDS + 0.1
             looks += 1
         clock.now += sleeper.seconds if look is None else look
 
     assert not announced[0][1]
     assert all(renewed for _, renewed in announced[1:])
-    assert len(announced) < 2 + 3600 / (ANNOUNCED_SECONDS - 2 * SLEEP_SECONDS)
+    seconds = BUSY_SECONDS if busy else IDLE_SECONDS
+    assert len(announced) < 2 + 3600 / (seconds - RENEWED_AT[seconds])
     assert looks < 3 + 3600 / (0.8 * SLEEP_SECONDS)
 
 
@@ -93,8 +99,8 @@ def test_worker_looks_at_once_when_its_sleep_was_ended_before_it_could_be_renewe
     for _ in (*QUICK_LOOKS, "announced"):
         sleeper.next_look(None, 100.0)
 
-    assert sleeper.next_look(None, 100.0 + ANNOUNCED_SECONDS - 1.0) == 0.0
-    assert sleeper.next_look(None, 100.0 + ANNOUNCED_SECONDS - 1.0) == QUICK_LOOKS[0]
+    assert sleeper.next_look(None, 100.0 + IDLE_SECONDS - 1.0) == 0.0
+    assert sleeper.next_look(None, 100.0 + IDLE_SECONDS - 1.0) == QUICK_LOOKS[0]
 
 
 def test_looks_of_sleeping_workers_are_spread():
@@ -119,7 +125,7 @@ def test_sleep_is_over_when_it_was_ended_right_after_the_announcement(monkeypatc
     monkeypatch.setattr(sleep.queries, "sleep_worker", sleep_worker)
     looks = [sleeper.next_look(None, 100.0) for _ in range(len(QUICK_LOOKS) + 1)]
     if renewed:
-        looks.append(sleeper.next_look(None, 100.0 + ANNOUNCED_SECONDS - 1.0))
+        looks.append(sleeper.next_look(None, 100.0 + IDLE_SECONDS - 1.0))
 
     assert looks[-1] == 0.0
     assert sleeper.next_look(None, 100.0) == QUICK_LOOKS[0]
