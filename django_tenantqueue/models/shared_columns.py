@@ -50,7 +50,7 @@ def burst() -> models.IntegerField[Any, int | None]:
 
 
 def burst_size(max_per_second: float | None, burst: int | None) -> int | None:
-    """Return how many jobs may start at once; None without `max_per_second`."""
+    """Return how many jobs may start at once; None without `max_per_second`. See burst.sql."""
     if max_per_second is None:
         return None
     return burst or max(1, math.ceil(max_per_second))

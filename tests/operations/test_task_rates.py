@@ -318,7 +318,7 @@ def test_rate_of_the_code_gets_a_control_and_operators_keep_it() -> None:
         ({"max_per_second": "5"}, "max_per_second='5'"),
         ({"max_per_second": 5, "burst": 0}, "burst=0: it must be an int from 1"),
         ({"burst": 5}, "burst=5 needs max_per_second"),
-        ({"rate_limit": "5/s"}, "use max_per_second=… of @task"),
+        ({"rate_limit": "5/s"}, "max_per_second=0.1, burst=6 of @task is one rate"),
     ],
 )
 def test_rate_of_the_code_is_refused_when_it_is_wrong(rate: dict[str, Any], told: str) -> None:

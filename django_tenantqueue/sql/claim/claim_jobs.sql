@@ -50,7 +50,8 @@ WITH
     CROSS JOIN LATERAL (
         SELECT
             q.id, q.weight, q.num_slots, q.max_per_second,
-            coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst,
+-- include: burst
+            AS burst,
             CASE WHEN q.max_per_second IS NOT NULL THEN clock_timestamp() END AS as_of,
             CASE
                 WHEN q.num_slots IS NOT NULL
@@ -190,8 +191,8 @@ WITH
                 SELECT greatest(
                     0,
                     rate.debt - greatest(
-                        coalesce(q.burst, greatest(1, ceil(q.max_per_second))),
-                        q.max_per_second * extract(epoch FROM excluded.as_of - rate.as_of)::float8
+                        q.max_per_second * extract(epoch FROM excluded.as_of - rate.as_of)::float8,
+-- include: burst
                     )
                 )
                 FROM tenantqueue_tenantqueue q

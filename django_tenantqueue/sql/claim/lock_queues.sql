@@ -88,7 +88,8 @@ WITH RECURSIVE
     LEFT JOIN LATERAL (
         SELECT
             q.id, q.paused, q.num_slots, q.max_per_second,
-            coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst,
+-- include: burst
+            AS burst,
             statement_timestamp() AS as_of,
             (SELECT since.taken_at FROM since WHERE since.queue_id = q.id) AS taken_since
         FROM tenantqueue_tenantqueue q

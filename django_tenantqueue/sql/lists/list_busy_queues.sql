@@ -65,7 +65,8 @@ WITH RECURSIVE visit AS (
         SELECT
             q.id, q.tenant, q.name, coalesce(q.executor, '') AS executor, q.num_slots, q.weight,
             q.paused, q.max_per_second, statement_timestamp() AS as_of,
-            coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst
+-- include: burst
+            AS burst
         FROM tenantqueue_tenantqueue q
         WHERE q.id = longest.queue_id
         OFFSET 0
