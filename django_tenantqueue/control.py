@@ -31,7 +31,7 @@ from .calls.options import (
 )
 from .conf import database
 from .coroutines import twin
-from .databases import database_of_call, database_of_id, database_of_tenant
+from .databases import check_home, database_of_call, database_of_id, database_of_tenant
 from .exceptions import InvalidOption, JobNotFound
 from .gate_keys import EVERYBODY
 from .models import Job, Session, TenantQueue
@@ -60,8 +60,9 @@ SELECTORS = ("job", "queue", "task", "session", "limit_user", "monitor")
 
 
 def _switch(verb: str, target: Any, using: str | None, **given: Any) -> Result:
-    rows = [given.get(name) for name in ("queue", "task", "monitor", "worker")]
-    alias = database_of_call(verb, using, target, *rows, tenant=given.get("tenant"))
+    rows = [given.get(name) for name in ("task", "monitor")]
+    local = [target, given.get("queue"), given.get("worker")]
+    alias = database_of_call(verb, using, *rows, local=local, tenant=given.get("tenant"))
     with transaction.atomic(using=alias):
         return act(verb, choose(verb, target, alias, **given), alias)
 
@@ -91,7 +92,7 @@ def cancel(
     `task` with `error_class`: up to `limit` jobs of the task that wait after an error of that
     class, in queues of that name or tenant if given, the newest first.
     """
-    alias = database_of_call("cancel", using, target, job, monitor, queue, tenant=tenant)
+    alias = database_of_call("cancel", using, target, job, monitor, local=[queue], tenant=tenant)
     if task is not NOT_GIVEN:
         _check_alone("cancel", target, job, monitor)
         group = _group("cancel", task, error_class, queue, tenant, limit, alias)
@@ -124,7 +125,7 @@ def retry(
     since then, with an error of that class, in queues of that name or tenant if given, the newest
     first. `since` is an aware datetime, or a timedelta or seconds before now.
     """
-    alias = database_of_call("retry", using, target, job, monitor, queue, tenant=tenant)
+    alias = database_of_call("retry", using, target, job, monitor, local=[queue], tenant=tenant)
     if task is not NOT_GIVEN:
         if since is None:
             raise InvalidOption("retry(task=…) needs since=, as in since=timedelta(hours=2)")
@@ -401,9 +402,10 @@ def tune(target: Tasks = NOT_GIVEN, /, *, using: str | None = None, **given: Any
 
     Raises InvalidOption for another column, Django's ValidationError for a bad value.
     """
-    kinds_given = [given.get(name) for name in ("job", "queue", "task", "monitor")]
+    rows = [given.get(name) for name in ("job", "task", "monitor")]
+    local = [target, given.get("queue")]
     named = given.get("tenant") if target is NOT_GIVEN else None
-    alias = database_of_call("tune", using, target, *kinds_given, tenant=named)
+    alias = database_of_call("tune", using, *rows, local=local, tenant=named)
     names = () if target is not NOT_GIVEN else (*SELECTORS, "tenant", "allow_unknown")
     select = {name: given.pop(name) for name in names if name in given}
     if not given:
@@ -423,7 +425,9 @@ def make_queue(tenant: str, name: str, *, using: str | None = None, **columns: A
     for wrong in columns.keys() & other_systems.QUEUE:
         said = f"make_queue() has no {wrong!r}: use {other_systems.QUEUE[wrong]}"
         raise InvalidOption(said, option=wrong, value=columns[wrong])
-    return control.make_queue(tenant, name, using=using or database_of_tenant(tenant), **columns)
+    alias = using or database_of_tenant(tenant)
+    check_home(alias, tenant)
+    return control.make_queue(tenant, name, using=alias, **columns)
 
 
 def limit_user(
@@ -438,6 +442,7 @@ def limit_user(
     key = EVERYBODY if limit_user is None else read_gate("limit_user", limit_user)
     check_tenant("tenant", tenant)
     alias = using or database_of_tenant(tenant)
+    check_home(alias, tenant)
     return sessions.make_user_limit(tenant, key, num_slots=num_slots, using=alias)
 
 

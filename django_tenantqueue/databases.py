@@ -5,7 +5,7 @@ Without such an app all functions return the current one: see conf.database().
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from django.db.models import Model, QuerySet
@@ -71,9 +71,17 @@ def check_home(using: str, tenant: str | None) -> None:
 
 
 def database_of_call(
-    verb: str, using: str | None, *given: Any, tenant: str | None = None, default: bool = False
+    verb: str,
+    using: str | None,
+    *given: Any,
+    local: Iterable[Any] = (),
+    tenant: str | None = None,
+    default: bool = False,
 ) -> str:
     """Return the database of the rows, ids and tenant that a call names.
+
+    `local`: rows and ids of queues and workers. Each database counts these ids from 1, so an id
+    alone names none.
 
     A call that names none uses the chosen database: see conf.chosen_database(). With several
     databases and none chosen it raises InvalidOption, or with `default` uses the main one. Raises
@@ -81,7 +89,8 @@ def database_of_call(
     """
     if using is not None or not are_several():
         return using or get_settings().database
-    found = {alias for value in given for alias in _databases_of(value)}
+    found = {alias for value in given for alias in _databases_of(value, database_of_id)}
+    found |= {alias for value in local for alias in _databases_of(value, None)}
     if tenant is not None:
         found.add(database_of_tenant(tenant))
     if len(found) > 1:
@@ -99,13 +108,14 @@ def database_of_call(
     return get_settings().database
 
 
-def _databases_of(value: Any) -> Iterable[str]:
+def _databases_of(value: Any, of_id: Callable[[int], str] | None) -> Iterable[str]:
     if isinstance(value, QuerySet):
-        return [value.db]
+        alias = getattr(value, "_db", None)  # of .using()
+        return [] if alias is None else [alias]
     found = []
     for one in value if isinstance(value, list | tuple | set | frozenset) else [value]:
         if isinstance(one, Model):
             found.append(database_of_row(one))
-        elif isinstance(one, int) and not isinstance(one, bool):
-            found.append(database_of_id(one))
+        elif of_id is not None and isinstance(one, int) and not isinstance(one, bool):
+            found.append(of_id(one))
     return found

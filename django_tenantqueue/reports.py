@@ -40,7 +40,7 @@ def read_loads(queues: Names, *, using: str | None = None) -> dict[int, QueueLoa
     `queues`: rows, a queryset, ids, names, or a single one. Each count stops at 1,000, so 1,000
     means "1,000 or more". Raises InvalidOption, and UnknownQueue for a name.
     """
-    alias = database_of_call("read_loads", using, queues)
+    alias = database_of_call("read_loads", using, local=[queues])
     return loads(alias, by_keyword("read_loads", "queue", queues, alias).ids)
 
 

@@ -6,24 +6,29 @@ read this copy: they see a pin when all copies have it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 from django.db import InterfaceError, OperationalError, connections, transaction
 from django.db.models import F
 
+from ...batches import REMEMBERED_SECONDS
 from ...calls.options import check_tenant
 from ...exceptions import InvalidOption, InvalidState, Unsupported
 from ...models import TenantQueue
+from ...queries.enqueue import in_test_case
 from .models import Shard, ShardPin
 from .routes import aliases, are_sharded, forget_pins, ranking_of, shard_of
 
 
 def pin_tenant(tenant: str, alias: str) -> None:
-    """Keep the jobs of a tenant in the database `alias`. Processes follow within a second.
+    """Keep the jobs of a tenant in the database `alias`. Takes a second.
+
+    It returns when all processes have read the pin, so jobs of the tenant may follow.
 
     Choose the database before the first job of the tenant. Raises InvalidState when the tenant has
     queues in another database, InvalidOption for an unknown alias or no tenant, and Unsupported
-    when one of the databases is down.
+    inside a transaction, or when one of the databases is down.
     """
     _check(tenant)
     if alias not in aliases():
@@ -37,14 +42,14 @@ def pin_tenant(tenant: str, alias: str) -> None:
         with transaction.atomic(using=copy):
             ShardPin.objects.using(copy).update_or_create(tenant=tenant, defaults={"shard": number})
             _raise_version(copy)
-    forget_pins()
+    _wait_for_processes()
 
 
 def unpin_tenant(tenant: str) -> bool:
     """Remove the pin of a tenant; return whether there was one.
 
-    Raises InvalidState when the tenant has queues in another database than that of its hash, and
-    Unsupported when one of the databases is down.
+    Takes a second. Raises InvalidState when the tenant has queues in another database than that of
+    its hash, and Unsupported inside a transaction, or when one of the databases is down.
     """
     _check(tenant)
     _check_empty(tenant, aliases()[ranking_of(tenant, len(aliases()))[0]])
@@ -53,7 +58,7 @@ def unpin_tenant(tenant: str) -> bool:
         with transaction.atomic(using=copy):
             removed |= bool(ShardPin.objects.using(copy).filter(tenant=tenant).delete()[0])
             _raise_version(copy)
-    forget_pins()
+    _wait_for_processes()
     return removed
 
 
@@ -77,6 +82,11 @@ def _check(tenant: str) -> None:
                 f"pins are written to all databases, and {alias!r} cannot be used: "
                 f"{str(error).strip()}"
             ) from error
+        if connections[alias].in_atomic_block and not in_test_case(connections[alias]):
+            raise Unsupported(
+                f"a transaction is open in {alias!r}, and others read a pin only after its commit: "
+                "pin the tenant before the transaction"
+            )
     shard_of(tenant)  # raises what is not set up
 
 
@@ -93,6 +103,13 @@ def _copies(tenant: str) -> Iterator[str]:
     """Yield the databases in the order in which a pin is written."""
     found = aliases()
     yield from (found[number] for number in reversed(ranking_of(tenant, len(found))))
+
+
+def _wait_for_processes() -> None:
+    """Wait until no process uses what it read before. In a TestCase each enqueue reads again."""
+    if not in_test_case(connections[aliases()[0]]):
+        time.sleep(REMEMBERED_SECONDS)
+    forget_pins()
 
 
 def _raise_version(alias: str) -> None:

@@ -17,6 +17,7 @@ from django_tenantqueue.contrib.shards.routes import FIRST_ID
 from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, Unsupported
 from django_tenantqueue.link_tokens import sign_job_id
 from django_tenantqueue.models import Job, TenantQueue
+from django_tenantqueue.reports import read_loads
 from django_tenantqueue.testing import run_pending
 from tests.contrib.shards.conftest import ALIASES, sharded, tenant_of
 from tests.testapp.tasks import add, echo, fail, noop
@@ -120,6 +121,43 @@ def test_call_about_several_databases_is_refused():
         assert len(control.pause(queue="default", using=alias).changed) == 1
     with database("eu1"):
         assert len(control.resume(queue="default").changed) == 1
+
+
+def test_ids_of_queues_and_workers_name_no_database():
+    """Each database counts them from 1: the same id is another tenant's queue elsewhere."""
+    for alias in ALIASES:
+        noop.using(tenant=tenant_of(alias)).delay()
+    queue = TenantQueue.objects.using("eu1").get(tenant=tenant_of("eu1"))
+
+    for call in (
+        lambda: control.pause(queue=queue.pk),
+        lambda: control.tune(queue=[queue.pk], num_slots=1),
+        lambda: control.stop(queue.pk),
+        lambda: read_loads([queue.pk]),
+    ):
+        with pytest.raises(InvalidOption, match="give using="):
+            call()
+    assert control.pause(queue=queue.pk, using="eu1").changed == [queue.pk]
+    assert not TenantQueue.objects.using("us0").filter(paused=True).exists()
+
+
+def test_queryset_names_its_database_alone():
+    jobs = {alias: noop.using(tenant=tenant_of(alias)).delay() for alias in ALIASES}
+
+    with pytest.raises(InvalidOption, match="give using="):
+        control.cancel(Job.objects.unfinished())
+    assert control.cancel(Job.objects.using("eu1").unfinished()).changed == [jobs["eu1"].pk]
+    with database("us0"):
+        assert control.cancel(Job.objects.unfinished()).changed == [jobs["us0"].pk]
+
+
+def test_queue_and_limit_are_refused_outside_of_the_tenants_database():
+    there = tenant_of("eu1")
+
+    with pytest.raises(InvalidOption, match="give using='eu1'"):
+        control.make_queue(there, "mail", using="us0")
+    with pytest.raises(InvalidOption, match="give using='eu1'"):
+        control.limit_user(there, "7", 1, using="us0")
 
 
 def test_chain_to_a_tenant_of_another_database_is_refused():

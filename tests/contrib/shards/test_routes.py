@@ -11,8 +11,9 @@ from django.core.management import call_command
 from django.db import OperationalError, connections, transaction
 from django.test import override_settings
 
+from django_tenantqueue.batches import REMEMBERED_SECONDS
 from django_tenantqueue.conf import database, settings_of
-from django_tenantqueue.contrib.shards import routes
+from django_tenantqueue.contrib.shards import routes, services
 from django_tenantqueue.contrib.shards.control import (
     list_pins,
     pin_tenant,
@@ -180,6 +181,24 @@ def test_pinned_tenant_is_in_its_database_until_it_is_unpinned(alias: str):
     assert unpin_tenant(tenant)
     assert not unpin_tenant(tenant)
     assert shard_of(tenant) != alias
+
+
+@pytest.mark.usefixtures("shards")
+def test_pin_waits_until_no_process_uses_what_it_read_before(monkeypatch: pytest.MonkeyPatch):
+    """Jobs of the tenant may follow at once: no process takes the database of its hash for it."""
+    waits: list[float] = []
+    monkeypatch.setattr(services.time, "sleep", waits.append)
+
+    pin_tenant(tenant_of("us0"), "eu1")
+    unpin_tenant(tenant_of("us0"))
+
+    assert waits == [REMEMBERED_SECONDS] * 2
+
+
+@pytest.mark.usefixtures("shards")
+def test_pin_is_refused_inside_a_transaction():
+    with transaction.atomic(using="eu1"), pytest.raises(Unsupported, match="open in 'eu1'"):
+        pin_tenant(tenant_of("us0"), "eu1")
 
 
 @pytest.mark.usefixtures("shards")
