@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import Permission, User
 from django.core.management import CommandError, call_command
-from django.db import connections
+from django.db import connections, transaction
+from django.http import HttpRequest
 from django.test import Client, override_settings
 from django.urls import reverse
 
@@ -18,8 +20,10 @@ from django_tenantqueue import checks
 from django_tenantqueue.conf import database
 from django_tenantqueue.contrib.shards.checks import check_set_up, check_shards
 from django_tenantqueue.contrib.shards.control import list_pins, pin_tenant
+from django_tenantqueue.contrib.shards.middleware import KEY, REFRESH, ShardMiddleware
 from django_tenantqueue.contrib.shards.models import Shard, ShardPin
 from django_tenantqueue.contrib.shards.routes import forget_pins
+from django_tenantqueue.exceptions import Unsupported
 from django_tenantqueue.models import Change, Job, TenantQueue
 from django_tenantqueue.operations.erasure import tables
 from django_tenantqueue.testing import run_pending
@@ -226,9 +230,9 @@ def test_admin_shows_the_chosen_database_until_another_is_chosen(admin_client: C
     jobs = [echo.using(tenant=tenant_of(alias)).delay(alias) for alias in ALIASES]
     page = reverse("admin:tenantqueue_job_changelist")
 
-    first = admin_client.get(page).content.decode()
+    first = admin_client.get(page, follow=True).content.decode()
     other = admin_client.get(page, {"shard": "eu1"}).content.decode()
-    again = admin_client.get(page).content.decode()
+    again = admin_client.get(page, follow=True).content.decode()
     back = admin_client.get(page, {"shard": "us0"}).content.decode()
 
     assert [f"job/{jobs[0].pk}/" in text for text in (first, other, again, back)] == [
@@ -258,8 +262,8 @@ def test_every_page_of_the_admin_is_that_of_the_chosen_database(admin_client: Cl
         reverse("admin:tenantqueue_worker_changelist"),
         reverse("admin:tenantqueue_change_changelist"),
     ]
-    answers = {page: admin_client.get(page).status_code for page in pages}
-    export = admin_client.get(reverse("admin:tenantqueue_job_export", args=["csv"]))
+    answers = {page: admin_client.get(page, follow=True).status_code for page in pages}
+    export = admin_client.get(reverse("admin:tenantqueue_job_export", args=["csv"]), follow=True)
 
     assert set(answers.values()) == {200}, answers
     assert str(job.pk) in b"".join(export.streaming_content).decode()
@@ -271,7 +275,7 @@ def test_queue_is_added_in_the_database_of_its_tenant_alone(admin_client: Client
     page = reverse("admin:tenantqueue_tenantqueue_add")
     values = {"tenant": tenant_of("eu1"), "name": "mail", "num_slots": 2, "weight": 1}
 
-    wrong = admin_client.post(page, values)
+    wrong = admin_client.post(f"{page}?shard=us0", values)
     right = admin_client.post(f"{page}?shard=eu1", values)
 
     assert "are in the database “eu1”" in wrong.content.decode()
@@ -283,10 +287,9 @@ def test_queue_is_added_in_the_database_of_its_tenant_alone(admin_client: Client
 @pytest.mark.urls("tests.contrib.shards.urls")
 def test_bulk_action_of_the_admin_runs_in_the_chosen_database(admin_client: Client):
     job = echo.using(tenant=tenant_of("eu1")).delay("x")
-    admin_client.get(reverse("admin:index"), {"shard": "eu1"})
 
     admin_client.post(
-        reverse("admin:tenantqueue_job_changelist"),
+        f"{reverse('admin:tenantqueue_job_changelist')}?shard=eu1",
         {"action": "cancel_selected", "_selected_action": [job.pk], "_apply": "1"},
     )
 
@@ -300,9 +303,13 @@ def test_admin_links_to_the_other_databases_while_the_chosen_one_is_down(
     with override_settings(MIDDLEWARE=[*settings.MIDDLEWARE, MIDDLEWARE]):
         answer = admin_client.get(reverse("admin:tenantqueue_job_changelist"), {"shard": down})
         back = admin_client.get(reverse("admin:tenantqueue_job_changelist"), {"shard": "us0"})
+        page = reverse("admin:tenantqueue_job_change", args=[2**40 + 2])
+        job = admin_client.get(page, {"shard": down})
 
-    assert (answer.status_code, back.status_code) == (503, 200)
+    assert (answer.status_code, back.status_code, job.status_code) == (503, 200, 503)
     assert '<a href="?shard=us0">us0</a>' in answer.content.decode()
+    home = reverse("admin:app_list", args=["tenantqueue"])
+    assert f'<a href="{home}?shard=us0">us0</a>' in job.content.decode(), "the id names ap2"
 
 
 @pytest.mark.usefixtures("chosen")
@@ -313,3 +320,234 @@ def test_pages_outside_of_the_admin_are_not_changed(admin_client: Client):
 
     assert admin_client.get(job.status_url, {"shard": "eu1"}).json()["state"] == "ready"
     assert admin_client.get("/nowhere").status_code == 404
+
+
+def sees_its_tenant(user: Any) -> list[str]:
+    return [user.first_name]
+
+
+@pytest.fixture
+def limited_client(chosen: None, client: Client) -> Iterator[Client]:
+    """Log in a user that sees one tenant of eu1 and may not change other rows."""
+    user = User.objects.create_user("ann", first_name=tenant_of("eu1"), is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(content_type__app_label="tenantqueue"))
+    client.force_login(user)
+    visible = f"{__name__}.{sees_its_tenant.__name__}"
+    with override_settings(TENANTQUEUE={**sharded(*ALIASES), "VISIBLE_TENANTS": visible}):
+        yield client
+
+
+def queues_of_one_id() -> list[TenantQueue]:
+    """Return a queue of each database. Both have the same id."""
+    made = []
+    for alias in ALIASES:
+        echo.using(tenant=tenant_of(alias)).delay("x")
+        queue = TenantQueue.objects.using(alias).get(tenant=tenant_of(alias))
+        TenantQueue.objects.using(alias).filter(pk=queue.pk).update(num_slots=9)
+        made.append(queue)
+    assert made[0].pk == made[1].pk
+    return made
+
+
+def slots(queues: list[TenantQueue]) -> list[int | None]:
+    for queue in queues:
+        queue.refresh_from_db()
+    return [queue.num_slots for queue in queues]
+
+
+def form_of(page: Any, **changes: Any) -> dict[str, Any]:
+    form = page.context["adminform"].form
+    shown = {f"initial-{name}": form[name].initial for name in form.fields}
+    values = {name: form[name].value() for name in form.fields}
+    found = {**shown, **values, **changes}
+    return {name: value for name, value in found.items() if value not in (None, False)}
+
+
+@pytest.mark.urls("tests.contrib.shards.urls")
+def test_address_of_a_page_gets_its_database_and_keeps_the_rest(limited_client: Client):
+    page = reverse("admin:tenantqueue_job_changelist")
+
+    first = limited_client.get(page, {"state": "error", "q": "a b"})
+    limited_client.get(page, {"shard": "eu1"})
+    other = limited_client.get(page, {"shard": "mars", "state": "error"})
+    posted = limited_client.post(page, {"x": 1}, headers={"Referer": f"http://x{page}?shard=us0"})
+
+    assert (first.status_code, first["Location"]) == (302, f"{page}?state=error&q=a+b&shard=us0")
+    assert (other.status_code, other["Location"]) == (302, f"{page}?state=error&shard=eu1")
+    assert (posted.status_code, posted["Location"]) == (307, f"{page}?shard=us0")
+
+
+@pytest.mark.usefixtures("chosen")
+@pytest.mark.urls("tests.contrib.shards.urls")
+def test_list_in_one_tab_refreshes_itself_from_its_database_and_chooses_none(
+    admin_client: Client,
+):
+    jobs = [echo.using(tenant=tenant_of(alias)).delay(alias) for alias in ALIASES]
+    page = reverse("admin:tenantqueue_job_changelist")
+    first = admin_client.get(page, {"shard": "us0"})
+    admin_client.get(page, {"shard": "eu1"})
+
+    url = f"{page}?shard=us0"
+    assert f'data-url="{url}"' in first.content.decode()
+    again = admin_client.get(url, headers={REFRESH: "1"}).content.decode()
+
+    assert [f"job/{job.pk}/" in again for job in jobs] == [True, False]
+    assert admin_client.session[KEY] == "eu1"
+
+
+@pytest.mark.urls("tests.contrib.shards.urls")
+def test_form_in_one_tab_is_saved_in_its_database(limited_client: Client):
+    queues = queues_of_one_id()
+    page = reverse("admin:tenantqueue_tenantqueue_change", args=[queues[1].pk])
+    shown = limited_client.get(page, {"shard": "eu1"})
+    hidden = limited_client.get(page, {"shard": "us0"})
+
+    saved = limited_client.post(f"{page}?shard=eu1", form_of(shown, num_slots=4))
+    refused = limited_client.post(f"{page}?shard=us0", form_of(shown, num_slots=5))
+
+    assert (shown.status_code, hidden.status_code) == (200, 302), "of another tenant"
+    assert (saved.status_code, refused.status_code) == (302, 302)
+    assert slots(queues) == [9, 4]
+
+
+@pytest.mark.usefixtures("chosen")
+@pytest.mark.urls("tests.contrib.shards.urls")
+def test_action_in_one_tab_changes_jobs_of_its_database_alone(admin_client: Client):
+    jobs = [echo.using(tenant=tenant_of(alias)).delay(alias) for alias in ALIASES]
+    page = reverse("admin:tenantqueue_job_changelist")
+    admin_client.get(page, {"shard": "us0"})
+    admin_client.get(page, {"shard": "eu1"})
+
+    ids = [job.pk for job in jobs]
+    values = {"action": "cancel_selected", "_selected_action": ids, "_apply": "1"}
+    admin_client.post(f"{page}?shard=us0", values)
+
+    assert [job.refresh().state for job in jobs] == ["cancelled", "ready"]
+
+
+@pytest.mark.urls("tests.contrib.shards.urls")
+def test_dashboard_in_one_tab_saves_and_refreshes_in_its_database(limited_client: Client):
+    queues = queues_of_one_id()
+    home = reverse("admin:app_list", args=["tenantqueue"])
+    url = reverse("admin:tenantqueue_overview") + "?hours=1"
+    limited_client.get(home, {"shard": "eu1"})
+    limited_client.get(home, {"shard": "us0"})
+    values = {
+        "queue": queues[1].pk,
+        "num_slots": 4,
+        "weight": 1,
+        "initial-num_slots": 9,
+        "initial-weight": 1,
+        "initial-paused": "False",
+    }
+    page = {"Referer": f"http://testserver{home}?shard=eu1"}
+
+    fresh = limited_client.get(url, headers={**page, REFRESH: "1"})
+    limited_client.post(url, values, headers=page, follow=True)
+
+    assert (fresh.status_code, tenant_of("eu1") in fresh.content.decode()) == (200, True)
+    assert slots(queues) == [9, 4]
+
+
+@pytest.mark.usefixtures("chosen")
+@pytest.mark.urls("tests.contrib.shards.urls")
+@pytest.mark.parametrize("referer", ["", "http://[", "http://x/?shard=mars", "http://x/"])
+def test_page_without_a_database_is_not_saved_or_refreshed(admin_client: Client, referer: str):
+    queues = queues_of_one_id()
+    url = reverse("admin:tenantqueue_overview")
+    page = reverse("admin:tenantqueue_tenantqueue_change", args=[queues[0].pk])
+    values = form_of(admin_client.get(page, {"shard": "us0"}), num_slots=4)
+
+    answers = [
+        admin_client.post(page, values, headers={"Referer": referer}),
+        admin_client.post(url, {"queue": queues[0].pk}, headers={"Referer": referer}),
+        admin_client.get(url, headers={"Referer": referer, REFRESH: "1"}),
+    ]
+
+    assert [answer.status_code for answer in answers] == [409] * 3
+    home = reverse("admin:app_list", args=["tenantqueue"])
+    text = answers[0].content.decode()
+    assert "it is unknown which database this page showed" in text
+    assert f'<a href="{home}?shard=eu1">eu1</a>' in text
+    assert slots(queues) == [9, 9]
+
+
+@pytest.mark.urls("tests.contrib.shards.urls")
+def test_job_is_found_by_its_id_whatever_was_shown_last(limited_client: Client):
+    job, other = (echo.using(tenant=tenant_of(alias)).delay("x") for alias in ("eu1", "us0"))
+    page, hidden = (reverse("admin:tenantqueue_job_change", args=[row.pk]) for row in (job, other))
+    live = reverse("admin:tenantqueue_job_live", args=[job.pk])
+    home = reverse("admin:app_list", args=["tenantqueue"])
+    limited_client.get(home, {"shard": "us0"})
+    from_us0 = {"Referer": f"http://testserver{home}?shard=us0"}
+
+    assert limited_client.get(page, headers=from_us0)["Location"] == f"{page}?shard=eu1"
+    assert limited_client.get(page, {"shard": "us0"})["Location"] == f"{page}?shard=eu1"
+    assert limited_client.get(page, follow=True).status_code == 200
+    assert limited_client.get(live, headers={REFRESH: "1"}).status_code == 200
+    assert limited_client.get(hidden)["Location"] == f"{hidden}?shard=us0"
+    assert limited_client.get(f"{hidden}?shard=us0").status_code == 302, "of another tenant"
+
+
+@pytest.mark.usefixtures("chosen")
+@pytest.mark.urls("tests.contrib.shards.urls")
+@pytest.mark.parametrize("text", [str(2**40 + 31), "9" * 30, "x"])
+def test_page_of_an_id_of_no_database_is_that_of_the_last_one(admin_client: Client, text: str):
+    page = reverse("admin:tenantqueue_concurrentjobmonitor_change", args=[text])
+
+    assert admin_client.get(page)["Location"] == f"{page}?shard=us0"
+
+
+@pytest.mark.usefixtures("chosen")
+@pytest.mark.urls("tests.contrib.shards.urls")
+def test_visitor_who_is_not_logged_in_learns_no_alias(client: Client):
+    page = reverse("admin:tenantqueue_job_changelist")
+
+    assert client.get(page)["Location"] == f"{reverse('admin:login')}?next={page}"
+    client.get(page, {"shard": "eu1"})
+    assert KEY not in client.session
+
+
+def failing(alias: str, work: Any) -> Any:
+    """Return the answer of the middleware to what an admin page of a database raises."""
+    request = HttpRequest()
+    request.tenantqueue_shard = alias  # type: ignore[attr-defined]
+    try:
+        work()
+    except Exception as error:  # noqa: BLE001
+        return ShardMiddleware(lambda request: None).process_exception(request, error)  # type: ignore[arg-type,return-value]
+    raise AssertionError("nothing was raised")
+
+
+def time_out() -> None:
+    with connections["us0"].cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = '1ms'")
+        cursor.execute("SELECT pg_sleep(10)")
+
+
+def break_connection() -> None:
+    connections["us0"].ensure_connection()
+    connections["us0"].connection.close()
+    Job.objects.using("us0").exists()
+
+
+def test_error_is_a_database_that_is_down_only_if_it_cannot_be_reached(
+    down: str, caplog: pytest.LogCaptureFixture
+):
+    def connect() -> None:
+        connections[down].ensure_connection()
+
+    def refuse() -> None:
+        raise Unsupported("no")
+
+    assert failing(down, connect).status_code == 503
+    assert caplog.records[-1].exc_info is not None
+    with transaction.atomic(using="us0"):
+        assert failing("us0", time_out) is None, "the transaction is broken, not the connection"
+        transaction.set_rollback(True, using="us0")
+    assert failing("us0", refuse) is None
+    assert failing("us0", connect) is None, "another database is down"
+    connections["us0"].close()
+    assert failing("us0", connect) is None, "another database is down"
+    assert failing("us0", break_connection).status_code == 503
+    connections["us0"].close()
