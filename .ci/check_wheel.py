@@ -14,7 +14,16 @@ from pathlib import Path
 
 PACKAGE = "django_tenantqueue"
 NEEDED = ("django", "psycopg")
-WITH_TABLES = ("alerts", "api", "fireworq", "prometheus", "retention", "routing", "schedules")
+WITH_TABLES = (
+    "alerts",
+    "api",
+    "fireworq",
+    "prometheus",
+    "retention",
+    "routing",
+    "schedules",
+    "shards",
+)
 APPS = (*WITH_TABLES, "celery", "http")
 """Optional apps."""
 WITH_EXTRAS = (
