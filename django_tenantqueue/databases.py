@@ -76,16 +76,14 @@ def database_of_call(
     *given: Any,
     local: Iterable[Any] = (),
     tenant: str | None = None,
-    default: bool = False,
 ) -> str:
     """Return the database of the rows, ids and tenant that a call names.
 
     `local`: rows and ids of queues and workers. Each database counts these ids from 1, so an id
     alone names none.
 
-    A call that names none uses the chosen database: see conf.chosen_database(). With several
-    databases and none chosen it raises InvalidOption, or with `default` uses the main one. Raises
-    InvalidOption for rows of two databases.
+    A call that names none uses the chosen database: see conf.chosen_database(). Raises
+    InvalidOption when none is chosen of several, and for rows of two databases.
     """
     if using is not None or not are_several():
         return using or get_settings().database
@@ -100,7 +98,7 @@ def database_of_call(
         )
     if found:
         return found.pop()
-    if chosen_database() is None and not default:
+    if chosen_database() is None:
         raise InvalidOption(
             f"{verb}() is about rows of one database, and jobs are in "
             f"{', '.join(map(repr, all_databases()))}: give using=, and call it once for each"
