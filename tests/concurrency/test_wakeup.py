@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +15,7 @@ from django_tenantqueue.models import Job, Worker
 from django_tenantqueue.operations import control, enqueue, maintain
 from django_tenantqueue.queries import enqueue as enqueue_queries
 from django_tenantqueue.queries.enqueue import wake_any_workers
+from django_tenantqueue.worker.child.sleep import BUSY_SECONDS
 from tests.concurrency.loops import turned_loop
 from tests.factories import make_job, make_queue, state_of
 from tests.testapp.tasks import noop
@@ -218,6 +220,34 @@ def test_sleeper_is_woken_for_its_queue_when_others_sleep_that_do_not_take_it(ma
 
     assert wanted.was_notified()
     assert [other.is_announced for other in others].count(True) == 2  # one of each kind
+
+
+def enqueue_to_two_queues() -> None:
+    with transaction.atomic():
+        for queue in ("mail", "reports"):
+            noop.using(tenant="acme", queue=queue).delay()
+
+
+@pytest.mark.parametrize(
+    ("wake", "idle"),
+    [
+        (lambda: noop.using(tenant="acme").delay(), 1),
+        (lambda: noop.using(tenant="acme").enqueue_many([()] * 2), 2),
+        (enqueue_to_two_queues, 2),
+        (lambda: wake_any_workers("default", most=1), 1),
+    ],
+    ids=["one job", "two jobs", "two queues", "any"],
+)
+def test_idle_workers_are_woken_before_those_that_run_jobs(make_sleeper, wake, idle):
+    """The latter announce shorter sleeps: they may have no thread for another job."""
+    busy = [make_sleeper() for _ in range(3)]
+    Worker.objects.update(sleeping_until=timezone.now() + timedelta(seconds=BUSY_SECONDS))
+    rested = [make_sleeper() for _ in range(idle)]
+
+    wake()
+
+    assert [one.was_notified() for one in rested] == [True] * idle
+    assert not any(one.was_notified() for one in busy)
 
 
 def test_as_many_of_a_kind_are_woken_as_there_are_jobs(make_sleeper):
