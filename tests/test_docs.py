@@ -309,7 +309,10 @@ def test_every_system_check_names_a_page_in_its_hint() -> None:
 
 def all_exceptions() -> dict[str, type[Exception]]:
     """Return the exceptions of the package by name."""
-    of_celery = [PACKAGE / "contrib/celery/adopted.py", PACKAGE / "contrib/celery/running.py"]
+    of_celery = [
+        PACKAGE / "contrib/celery/adopted_tasks.py",
+        PACKAGE / "contrib/celery/run_claim.py",
+    ]
     for path in [*PACKAGE.glob("contrib/*/exceptions.py"), *of_celery]:
         importlib.import_module(".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts))
     found: dict[str, type[Exception]] = {}

@@ -17,8 +17,8 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Job, Session, UserLimit
-from ..operations import sessions as operations
-from ..operations.sessions import session_loads
+from ..operations import session_control as operations
+from ..operations.session_control import session_loads
 from ..queries.gates import SessionLoad
 from ..states import State
 from ..status.display_limits import COUNTED_TO

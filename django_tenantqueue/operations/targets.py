@@ -19,7 +19,7 @@ from ..gate_keys import gate_key
 from ..models import ConcurrentJobMonitor, Job, Session, TaskControl, TenantQueue, Worker
 from ..queries.lists import NEWEST
 from .queues import near_names
-from .sessions import make_session
+from .session_control import make_session
 from .task_control import check_name, make_control
 
 Rows: TypeAlias = Model | int | Iterable[Model] | Iterable[int] | QuerySet[Any]

@@ -1,4 +1,4 @@
-"""How far monitors are, and when they may end."""
+"""The progress of monitors, and their estimated ends."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from django_tenantqueue.models import Change
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.monitor_control import tune_monitor
-from django_tenantqueue.operations.sessions import make_user_limit
+from django_tenantqueue.operations.session_control import make_user_limit
 from tests.factories import cap_task, make_queue
 from tests.operations.monitors import start
 from tests.process.workers import wait_until

@@ -16,7 +16,7 @@ from django_tenantqueue.gate_keys import SESSION, JobGates, gate_key
 from django_tenantqueue.models import Job, Session
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.gates import Sweep, keys_of, release, release_in_transaction
-from django_tenantqueue.operations.sessions import (
+from django_tenantqueue.operations.session_control import (
     make_user_limit,
     pause_sessions,
     resume_sessions,

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django_tenantqueue import Serial, Unique
 from django_tenantqueue.models import Job, Session
 from django_tenantqueue.operations import control, maintain
-from django_tenantqueue.operations.sessions import make_user_limit
+from django_tenantqueue.operations.session_control import make_user_limit
 from django_tenantqueue.queries.control import find_expired
 from django_tenantqueue.testing import run_commit_hooks, run_pending
 from tests.factories import make_job, make_queue, pause_task, state_of, states_of

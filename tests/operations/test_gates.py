@@ -17,7 +17,7 @@ from django_tenantqueue.gate_keys import SESSION, gate_key
 from django_tenantqueue.models import Job, Session
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.gates import Sweep
-from django_tenantqueue.operations.sessions import tune_session
+from django_tenantqueue.operations.session_control import tune_session
 from django_tenantqueue.queries.gates import find_open
 from django_tenantqueue.testing import run_commit_hooks, run_pending
 from tests.testapp.tasks import fail, fail_until, noop

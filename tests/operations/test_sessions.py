@@ -12,9 +12,9 @@ from django.utils import timezone
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.gate_keys import gate_key
 from django_tenantqueue.models import Session
-from django_tenantqueue.operations import sessions
+from django_tenantqueue.operations import session_control as sessions
 from django_tenantqueue.operations.gates import Sweep
-from django_tenantqueue.operations.sessions import Pruning, make_user_limit
+from django_tenantqueue.operations.session_control import Pruning, make_user_limit
 from django_tenantqueue.testing import run_commit_hooks, run_pending
 from tests.testapp.tasks import noop
 

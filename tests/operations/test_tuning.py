@@ -15,7 +15,7 @@ from django_tenantqueue.operations.monitor_control import (
     retry_failed_details,
     tune_monitor,
 )
-from django_tenantqueue.operations.sessions import tune_session
+from django_tenantqueue.operations.session_control import tune_session
 from django_tenantqueue.operations.task_control import tune_control
 
 pytestmark = pytest.mark.django_db

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from ninja import NinjaAPI
 
 from .access import Needs
+from .error_responses import MEDIA_TYPE
 from .models import IdempotencyKey
-from .problems import MEDIA_TYPE
 from .schemas import Problem
 
 F = TypeVar("F", bound=Callable[..., Any])

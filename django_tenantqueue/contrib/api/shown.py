@@ -10,7 +10,7 @@ from ninja import Schema
 from ...calls.arguments import MARK, read_float
 from ...conf import get_settings
 from ...models import ConcurrentJobMonitor, Job, Session, TenantQueue
-from ...operations.sessions import session_loads
+from ...operations.session_control import session_loads
 from ...status.job_status import describe_job, job_progress
 from ...status.masking import mask_of_job, masked
 from ...status.monitor_progress import progress_of

@@ -30,8 +30,8 @@ from ninja.openapi.docs import Swagger
 from ninja.parser import Parser
 
 from . import follow, jobs, tuning
+from .error_responses import HANDLED, problem, problem_of
 from .openapi import DocumentedAPI
-from .problems import HANDLED, problem, problem_of
 
 app_name = "tenantqueue_api"
 

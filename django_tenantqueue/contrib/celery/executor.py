@@ -13,7 +13,7 @@ from ...exceptions import InvalidOption
 from ...executors import SEND_SECONDS, Claim, RemoteExecutor
 from ...settings import TEN_YEARS
 from ...worker.config import KILL_SECONDS
-from .running import NAME
+from .run_claim import NAME
 
 CONNECT_SECONDS = SEND_SECONDS / 6
 """Timeout of a connection to the broker: a few fit into the time of one sending."""

@@ -11,7 +11,7 @@ from ...features import Feature
 if TYPE_CHECKING:
     from django.core.management.base import BaseCommand
 
-    from .adopted import AdoptedTask
+    from .adopted_tasks import AdoptedTask
 
 
 class Celery(Feature):
@@ -19,12 +19,12 @@ class Celery(Feature):
 
     def ready(self) -> None:
         if "celery" in sys.modules:  # the project uses it
-            from . import adopted, executor  # noqa: F401 - our workers, and Celery's, find tasks
+            from . import adopted_tasks, executor  # noqa: F401 - they register tasks
 
     def adopt(self, target: object, options: Mapping[str, Any]) -> AdoptedTask | None:
         if not _is_of_celery(target):
             return None
-        from .adopted import adopt
+        from .adopted_tasks import adopt
 
         return adopt(target, **options)
 

@@ -20,7 +20,7 @@ from ...operations import maintain
 from ...operations.gates import Sweep
 from ...operations.monitor_control import Feeder
 from ...operations.rescue import SETTLE_SECONDS, DeadWorkerFinder
-from ...operations.sessions import Pruning
+from ...operations.session_control import Pruning
 from ...operations.unique import KeyPruning
 from ...queries.base import LOCK_MILLISECONDS
 from ...queries.control import DutyRun, record_duty

@@ -19,7 +19,7 @@ from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.models import Change, ConcurrentJobMonitor, Job, Session
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.monitor_control import cancel_monitor
-from django_tenantqueue.operations.sessions import resume_sessions
+from django_tenantqueue.operations.session_control import resume_sessions
 from django_tenantqueue.worker.connection import connect
 from tests.process.receivers import SECRET, HttpReceiver, Mailbox, http_receiver, smtp_receiver
 from tests.process.workers import Workers, make_queue, wait_until

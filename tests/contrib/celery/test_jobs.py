@@ -17,8 +17,8 @@ from django.conf import settings as django_settings
 from django.utils import timezone
 
 from django_tenantqueue import Placeholder, current_job, delayed, group, task
-from django_tenantqueue.contrib.celery.adopted import JobRetry
-from django_tenantqueue.contrib.celery.running import JobTimeLimit
+from django_tenantqueue.contrib.celery.adopted_tasks import JobRetry
+from django_tenantqueue.contrib.celery.run_claim import JobTimeLimit
 from django_tenantqueue.exceptions import InvalidOption, TimeLimitExceeded
 from django_tenantqueue.models import Job
 from django_tenantqueue.testing import run_pending
@@ -139,7 +139,9 @@ def called() -> Iterator[list[tuple[Any, ...]]]:
 
 
 NO = "ValueError: no"
-LATER = "django_tenantqueue.contrib.celery.adopted.JobRetry: retried for ConnectionError('later')"
+LATER = (
+    "django_tenantqueue.contrib.celery.adopted_tasks.JobRetry: retried for ConnectionError('later')"
+)
 
 
 @pytest.mark.parametrize(
