@@ -35,7 +35,7 @@ from .databases import check_home, database_of_call, database_of_id, database_of
 from .exceptions import InvalidOption, JobNotFound
 from .gate_keys import EVERYBODY
 from .models import Job, Session, TenantQueue
-from .operations import again, control, erasure, failures, sessions
+from .operations import again, control, erasure, failures, session_control
 from .operations.actor import acting_as, current_actor
 from .operations.result import Result
 from .operations.targets import (
@@ -443,7 +443,7 @@ def limit_user(
     check_tenant("tenant", tenant)
     alias = using or database_of_tenant(tenant)
     check_home(alias, tenant)
-    return sessions.make_user_limit(tenant, key, num_slots=num_slots, using=alias)
+    return session_control.make_user_limit(tenant, key, num_slots=num_slots, using=alias)
 
 
 # workers

@@ -16,7 +16,7 @@ from ..features import Feature, hooks
 from ..models import ConcurrentJobMonitor, Job, Session, TaskControl, TenantQueue, Worker
 from ..models.worker import Role
 from ..queries.monitors import list_unfinished_details
-from . import control, monitor_control, sessions, task_control, worker_control
+from . import control, monitor_control, session_control, task_control, worker_control
 from .job_verbs import cancel_jobs, delete_jobs, move_jobs, retry_jobs, run_jobs_now, tune_jobs
 from .result import Result
 from .targets import Chosen
@@ -82,9 +82,9 @@ CORE: Mapping[type[Model], Mapping[str, Operation]] = {
         "delete": task_control.delete_controls,
     },
     Session: {
-        "pause": sessions.pause_sessions,
-        "resume": sessions.resume_sessions,
-        "tune": sessions.tune_session,
+        "pause": session_control.pause_sessions,
+        "resume": session_control.resume_sessions,
+        "tune": session_control.tune_session,
     },
     ConcurrentJobMonitor: {
         "pause": monitor_control.pause_monitors,

@@ -13,7 +13,7 @@ from ninja import Path, Query, Router
 
 from ...conf import get_settings
 from ...models import ConcurrentJobMonitor, Session, TenantQueue
-from ...operations import control, monitor_control, sessions
+from ...operations import control, monitor_control, session_control
 from ...text import is_storable
 from . import schemas, shown
 from .access import READ, TUNE, Caller, Needs, caller_of, check_queue
@@ -140,9 +140,11 @@ def tune_session(
     given = values_of(changes)
     with tuning(caller):
         paused = given.pop("paused", None)
-        sessions.tune_session(row_id, **given)
+        session_control.tune_session(row_id, **given)
         if paused is not None:
-            (sessions.pause_sessions if paused else sessions.resume_sessions)([row_id])
+            (session_control.pause_sessions if paused else session_control.resume_sessions)(
+                [row_id]
+            )
     return row_answer(rows, row_id, shown.session_details)
 
 
