@@ -80,7 +80,7 @@ from django_tenantqueue.operations import (
     job_verbs,
     maintain,
     monitor_control,
-    sessions,
+    session_control,
     task_control,
 )
 from django_tenantqueue.queries.base import statement_files
@@ -116,7 +116,7 @@ TUNABLE = (
     retention_rules.TUNABLE,
     routing.TUNABLE,
     schedules.TUNABLE,
-    sessions.TUNABLE,
+    session_control.TUNABLE,
     task_control.TUNABLE,
     tokens.TUNABLE,
 )
