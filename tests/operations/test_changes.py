@@ -23,7 +23,7 @@ from django_tenantqueue.operations import (
     maintain,
     monitor_control,
     monitor_retry,
-    sessions,
+    session_control,
     task_control,
     worker_control,
 )
@@ -101,23 +101,23 @@ def reopen_queue() -> tuple[str, int, Call]:
 
 def tune_session() -> tuple[str, int, Call]:
     pk = make_session().pk
-    return "session", pk, lambda: sessions.tune_session(pk, on_failure="halt")
+    return "session", pk, lambda: session_control.tune_session(pk, on_failure="halt")
 
 
 def pause_session() -> tuple[str, int, Call]:
     pk = make_session().pk
-    return "session", pk, lambda: sessions.pause_sessions([pk])
+    return "session", pk, lambda: session_control.pause_sessions([pk])
 
 
 def resume_halted_session() -> tuple[str, int, Call]:
     pk = make_session(halted_at=LATER, halted_by=17).pk
-    return "session", pk, lambda: sessions.resume_sessions([pk])
+    return "session", pk, lambda: session_control.resume_sessions([pk])
 
 
 def cap_user() -> tuple[str, int, Call]:
-    pk = sessions.make_user_limit("acme", "eve", num_slots=1).pk
+    pk = session_control.make_user_limit("acme", "eve", num_slots=1).pk
     Change.objects.all().delete()
-    return "user_limit", pk, lambda: sessions.make_user_limit("acme", "eve", num_slots=4)
+    return "user_limit", pk, lambda: session_control.make_user_limit("acme", "eve", num_slots=4)
 
 
 def pause_task() -> tuple[str, int, Call]:
