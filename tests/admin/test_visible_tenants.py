@@ -38,7 +38,7 @@ from django_tenantqueue.models import (
     UserLimit,
     Worker,
 )
-from django_tenantqueue.operations import control, sessions
+from django_tenantqueue.operations import control, session_control
 from django_tenantqueue.queries.figures import Counts, add_figures, with_totals
 from django_tenantqueue.states import State
 from django_tenantqueue.status.visible import tenants_of
@@ -155,7 +155,7 @@ def fill(tenant: str) -> Rows:
     add_figures("default", with_totals({(queue.pk, "shared.task", "SharedError"): shared}))
     session = Session.objects.get(tenant=tenant, kind=Session.Kind.SERIAL)
     control.tune_queue(queue.pk, weight=3)
-    sessions.pause_sessions([session.pk])
+    session_control.pause_sessions([session.pk])
     return Rows(
         queue,
         job,

@@ -16,7 +16,7 @@ from django_tenantqueue.contrib.alerts.models import Alert
 from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.contrib.routing.control import make_routing
 from django_tenantqueue.models import ConcurrentJobMonitor, Session, UserLimit
-from django_tenantqueue.operations import control, sessions
+from django_tenantqueue.operations import control, session_control
 from django_tenantqueue.queries.figures import ALL, Counts, add_figures
 from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_commit_hooks
@@ -67,7 +67,7 @@ def fill() -> list[str]:
     )
     run_commit_hooks("default")
     make_jobs(queue, 2, state=State.ERROR, monitor_id=monitor.pk, errors=[error])
-    sessions.pause_sessions([Session.objects.get(kind=Session.Kind.SERIAL).pk])
+    session_control.pause_sessions([Session.objects.get(kind=Session.Kind.SERIAL).pk])
     cap_task(noop.name, 1)
     control.tune_queue(queue.pk, weight=3)
     control.change_priority([waiting.pk], 120)

@@ -18,7 +18,7 @@ from django_tenantqueue.models import (
     TenantQueue,
     UserLimit,
 )
-from django_tenantqueue.operations import control, monitor_control, sessions
+from django_tenantqueue.operations import control, monitor_control, session_control
 from django_tenantqueue.operations.actor import acting_as
 from django_tenantqueue.states import State
 from django_tenantqueue.status.explanation import Code, explain
@@ -218,7 +218,7 @@ def test_session_that_is_resumed_lets_its_job_through_on_the_open_page(open_page
     page = open_page(f"{JOBS}{held('session', session_key='acme/halted').pk}/change/")
     expect(causes_of(page)).to_contain_text("Its session halted")
 
-    sessions.resume_sessions([session.pk])
+    session_control.resume_sessions([session.pk])
 
     expect(page.locator(".tq-answer")).to_contain_text("nothing holds it")
     expect(page.locator("h1 .tq-state")).to_have_text("ready")

@@ -25,7 +25,7 @@ from django_tenantqueue.models import (
     Worker,
 )
 from django_tenantqueue.models.worker import Role
-from django_tenantqueue.operations import control, monitor_control, sessions
+from django_tenantqueue.operations import control, monitor_control, session_control
 from django_tenantqueue.operations.actor import acting_as
 from django_tenantqueue.states import State
 from django_tenantqueue.status.explanation import Cause, Code, Explanation, explain
@@ -820,7 +820,7 @@ def test_operator_is_left_out_when_raw_sql_has_paused_it_since() -> None:
 def test_operator_who_set_zero_slots_of_a_cap_is_named() -> None:
     cap = make_cap(num_slots=3)
     with acting_as("grace", "command"):
-        sessions.tune_session(cap.pk, num_slots=0)
+        session_control.tune_session(cap.pk, num_slots=0)
 
     by = cause(held(**BEFORE_CAP), Code.USER_WITHOUT_SLOTS).done_by
 
