@@ -17,9 +17,13 @@ _KEPT = "_tenantqueue_visible_tenants"
 
 
 def visible_tenants(request: HttpRequest) -> frozenset[str] | None:
-    """Return the tenants that the user of a request may see; None: all. Asked once a request."""
+    """Return the tenants that the user of a request may see; None: all. Asked once a request.
+
+    None of them before a login: the login page, too, asks which apps to list.
+    """
     if not hasattr(request, _KEPT):
-        setattr(request, _KEPT, tenants_of(request.user))
+        found = tenants_of(request.user) if request.user.is_authenticated else frozenset()
+        setattr(request, _KEPT, found)
     return cast("frozenset[str] | None", getattr(request, _KEPT))
 
 
