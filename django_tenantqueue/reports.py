@@ -16,7 +16,7 @@ from .status.queue_loads import loads
 
 
 def read_need(*, using: str | None = None) -> Need:
-    """Read whether more workers are needed, for autoscalers. Two statements.
+    """Read whether more workers are needed, for autoscalers. Three statements.
 
     `startable`: ready jobs that would start at once if there were more workers, counted up to
     1,000. `oldest_wait_seconds`: for how long the first of them is ready; None: there is none.
@@ -26,7 +26,7 @@ def read_need(*, using: str | None = None) -> Need:
 
 
 def read_report(*, jobs: int = 5, using: str | None = None) -> FleetReport:
-    """Read what `manage.py tenantqueue status` prints. Up to fifteen statements, and those of apps.
+    """Read what `manage.py tenantqueue status` prints. Up to sixteen statements, and those of apps.
 
     `jobs`: of each worker, how many of its running jobs are listed. The report has `workers`,
     `counts`, `need` and `problems`.

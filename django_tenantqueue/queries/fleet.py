@@ -177,12 +177,14 @@ def list_busy_queues(
     return list(map(BusyQueue._make, rows))
 
 
-def count_claims_of_workers(
-    using: str, workers: Iterable[int], *, is_async: bool | None = None
-) -> dict[int, int]:
-    """Return how many jobs each of these workers holds; those without any are left out.
+class HeldByWorker(NamedTuple):
+    """How many jobs a worker holds: those for its threads, and coroutines."""
 
-    `is_async`: count the coroutines alone, or the others alone.
-    """
-    params = {"workers": array(workers), "is_async": is_async}
-    return dict(fetch_in_order(using, "count_claims_of_workers", params))
+    for_threads: int = 0
+    coroutines: int = 0
+
+
+def count_claims_of_workers(using: str, workers: Iterable[int]) -> dict[int, HeldByWorker]:
+    """Return how many jobs each of these workers holds; those without any are left out."""
+    rows = fetch_in_order(using, "count_claims_of_workers", {"workers": array(workers)})
+    return {worker_id: HeldByWorker(*jobs) for worker_id, *jobs in rows}

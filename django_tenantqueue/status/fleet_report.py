@@ -13,11 +13,17 @@ from ..features import Problem
 from ..models import Worker
 from ..models.worker import Role
 from ..queries.control import QueueLoad
-from ..queries.fleet import BusyQueue, HeldJobs, JobCounts, RunningClaim
+from ..queries.fleet import (
+    BusyQueue,
+    HeldJobs,
+    JobCounts,
+    RunningClaim,
+    count_claims_of_workers,
+)
 from .busy_queues import Busy, walk_busy
 from .conditions import Look, problems
 from .conditions.look import LEAVING_OR_SILENT
-from .display_limits import COUNTED_TO, TOTAL_COUNTED_TO
+from .display_limits import COUNTED_TO, LISTED, READ, TOTAL_COUNTED_TO
 from .held import count_held, read_held_of
 from .stored_rows import columns_of
 from .workers import DutyReport, WorkerState, state_of
@@ -60,7 +66,7 @@ class Need:
     `startable`: ready jobs, up to COUNTED_TO, that would start at once with more workers;
     `oldest_wait_seconds`: the wait of the first of them, None without any (those of gates are left
     out). `running` of `threads` and `async_slots`: of the workers that are alive and neither drain
-    nor stop, from their last heartbeats.
+    nor stop. A worker runs at most as many of the jobs that it holds.
     """
 
     startable: int
@@ -95,9 +101,11 @@ class FleetReport:
 def read_report(using: str, *, jobs: int, busy: Busy | None = None) -> FleetReport:
     """Read what the fleet does, with up to `jobs` running jobs of each worker.
 
-    Up to fifteen statements, and those of features. Their cost does not grow with the history or
+    Up to sixteen statements, and those of features. Their cost does not grow with the history or
     the backlog. `busy`: the queues with jobs, where the caller has read them.
     """
+    if busy is None:
+        busy = walk_busy(using, listed=LISTED, visits=READ)
     look = Look(using, claims=max(jobs, 1), busy=busy)
     counts = look.counts
     return FleetReport(
@@ -109,7 +117,7 @@ def read_report(using: str, *, jobs: int, busy: Busy | None = None) -> FleetRepo
         counts=counts,
         held=look.held,
         counted_to=TOTAL_COUNTED_TO,
-        need=need_of(look.states, look.busy.queues),
+        need=need_of(using, look.states, look.busy.queues),
         problems=problems(look),
     )
 
@@ -146,8 +154,9 @@ def read_report_of(
 
 
 def read_need(using: str) -> Need:
-    """Read whether workers are short: two statements, for autoscalers."""
-    return need_of(read_states(using), walk_busy(using, listed=0).queues)
+    """Read whether workers are short: three statements, for autoscalers."""
+    busy = walk_busy(using, listed=0, visits=READ)
+    return need_of(using, read_states(using), busy.queues)
 
 
 def read_states(using: str) -> list[tuple[WorkerState, Worker]]:
@@ -156,12 +165,9 @@ def read_states(using: str) -> list[tuple[WorkerState, Worker]]:
     return [(state_of(row, row.read_at), row) for row in rows]
 
 
-def states_of(workers: Iterable[Worker], now: datetime) -> list[tuple[WorkerState, Worker]]:
-    """Return the same of rows that have been read: what their heartbeats say of their jobs."""
-    return [(state_of(row, now), row) for row in workers if row.role == Role.WORKER]
-
-
-def need_of(workers: Iterable[tuple[WorkerState, Worker]], queues: Iterable[BusyQueue]) -> Need:
+def need_of(
+    using: str, workers: Iterable[tuple[WorkerState, Worker]], queues: Iterable[BusyQueue]
+) -> Need:
     """Return the Need of these workers: the jobs that could start, their wait, and what runs."""
     startable = [queue for queue in queues if queue.blocked is None]
     waits = [q.startable_seconds for q in startable if q.startable_seconds is not None]
@@ -170,10 +176,12 @@ def need_of(workers: Iterable[tuple[WorkerState, Worker]], queues: Iterable[Busy
         for state, worker in workers
         if state not in LEAVING_OR_SILENT and worker.role == Role.WORKER
     ]
+    threads = {worker.pk: (worker.threads, worker.async_slots) for worker in going_on}
+    held = count_claims_of_workers(using, threads) if threads else {}
     return Need(
         startable=sum(queue.jobs for queue in startable),
         oldest_wait_seconds=max(waits, default=None),
-        running=sum(worker.jobs_running for worker in going_on),
+        running=sum(sum(map(min, threads[pk], jobs)) for pk, jobs in held.items()),
         threads=sum(worker.threads for worker in going_on),
         async_slots=sum(worker.async_slots for worker in going_on),
     )

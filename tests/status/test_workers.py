@@ -15,10 +15,17 @@ from django_tenantqueue.operations import worker_control
 from django_tenantqueue.queries import fleet as queries
 from django_tenantqueue.states import State
 from django_tenantqueue.status import queue_loads, workers
-from django_tenantqueue.status.display_limits import NAMED
+from django_tenantqueue.status.display_limits import NAMED, VISITED
 from django_tenantqueue.status.fleet_report import read_need, read_report
 from django_tenantqueue.status.workers import WorkerState
-from tests.factories import make_duty, make_job, make_jobs, make_queue, make_worker
+from tests.factories import (
+    make_blocked_queues,
+    make_duty,
+    make_job,
+    make_jobs,
+    make_queue,
+    make_worker,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -326,13 +333,34 @@ def test_wait_of_gated_jobs_is_not_known() -> None:
 
 
 def test_workers_that_leave_are_no_room() -> None:
+    queue = make_queue()
     for columns in ({}, {"draining": True}, {"heartbeat_at": timezone.now() - timedelta(days=1)}):
-        make_worker(threads=8, async_slots=10, jobs_running=3, **columns)
+        worker = make_worker(threads=8, async_slots=10, **columns)
+        make_jobs(queue, 3, state=State.RUNNING, worker_id=worker.pk)
 
     found = read_need("default")
 
     assert (found.running, found.threads, found.async_slots) == (3, 8, 10)
     assert read_report("default", jobs=1).need == found
+
+
+def test_running_jobs_are_known_before_the_next_heartbeat() -> None:
+    worker = make_worker(threads=2, async_slots=10, jobs_running=0)
+    make_jobs(make_queue(), 2, state=State.RUNNING, worker_id=worker.pk)
+    make_jobs(make_queue(), 3, state=State.QUEUED, worker_id=worker.pk, is_async=True)
+
+    assert read_need("default").running == 2 + 3
+
+    make_jobs(make_queue(), 4, state=State.QUEUED, worker_id=worker.pk)  # claimed ahead
+    assert read_need("default").running == 2 + 3
+
+
+def test_jobs_that_could_start_are_seen_behind_many_that_are_blocked() -> None:
+    make_blocked_queues(VISITED + 10, priority=100)
+    make_jobs(make_queue(num_slots=None), 7, priority=200)
+
+    assert need()[0] == 7
+    assert read_report("default", jobs=1).need.startable == 7
 
 
 # the report
