@@ -177,6 +177,15 @@ def list_busy_queues(
     return list(map(BusyQueue._make, rows))
 
 
+def list_last_full(using: str, queue_ids: Iterable[int], *, most: int) -> dict[int, float]:
+    """Return how many seconds ago all slots of these queues were taken, by their ids.
+
+    Reads the last `most` ended jobs of each. Queues that were not full in their time are left out.
+    """
+    params = {"ids": array(queue_ids), "most": most}
+    return dict(fetch_in_order(using, "list_last_full", params))
+
+
 class HeldByWorker(NamedTuple):
     """How many jobs a worker holds: those for its threads, and coroutines."""
 

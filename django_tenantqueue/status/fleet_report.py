@@ -19,13 +19,15 @@ from ..queries.fleet import (
     JobCounts,
     RunningClaim,
     count_claims_of_workers,
+    list_last_full,
 )
 from .busy_queues import Busy, walk_busy
 from .conditions import Look, problems
 from .conditions.look import LEAVING_OR_SILENT
-from .display_limits import COUNTED_TO, LISTED, READ, TOTAL_COUNTED_TO
+from .display_limits import COUNTED_TO, LISTED, PAGE, READ, TOTAL_COUNTED_TO
 from .held import count_held, read_held_of
 from .stored_rows import columns_of
+from .thresholds import LATE_SECONDS
 from .workers import DutyReport, WorkerState, state_of
 
 
@@ -64,9 +66,10 @@ class Need:
     """Whether more workers are needed.
 
     `startable`: ready jobs, up to COUNTED_TO, that would start at once with more workers;
-    `oldest_wait_seconds`: the wait of the first of them, None without any (those of gates are left
-    out). `running` of `threads` and `async_slots`: of the workers that are alive and neither drain
-    nor stop. A worker runs at most as many of the jobs that it holds.
+    `oldest_wait_seconds`: how long the first of them could have started, None without any (those of
+    gates and of queues with a rate are left out). `running` of `threads` and `async_slots`: of the
+    workers that are alive and neither drain nor stop. A worker runs at most as many of the jobs
+    that it holds.
     """
 
     startable: int
@@ -101,7 +104,7 @@ class FleetReport:
 def read_report(using: str, *, jobs: int, busy: Busy | None = None) -> FleetReport:
     """Read what the fleet does, with up to `jobs` running jobs of each worker.
 
-    Up to sixteen statements, and those of features. Their cost does not grow with the history or
+    Up to seventeen statements, and those of features. Their cost does not grow with the history or
     the backlog. `busy`: the queues with jobs, where the caller has read them.
     """
     if busy is None:
@@ -154,7 +157,7 @@ def read_report_of(
 
 
 def read_need(using: str) -> Need:
-    """Read whether workers are short: three statements, for autoscalers."""
+    """Read whether workers are short: up to four statements, for autoscalers."""
     busy = walk_busy(using, listed=0, visits=READ)
     return need_of(using, read_states(using), busy.queues)
 
@@ -170,7 +173,6 @@ def need_of(
 ) -> Need:
     """Return the Need of these workers: the jobs that could start, their wait, and what runs."""
     startable = [queue for queue in queues if queue.blocked is None]
-    waits = [q.startable_seconds for q in startable if q.startable_seconds is not None]
     going_on = [
         worker
         for state, worker in workers
@@ -180,11 +182,29 @@ def need_of(
     held = count_claims_of_workers(using, threads) if threads else {}
     return Need(
         startable=sum(queue.jobs for queue in startable),
-        oldest_wait_seconds=max(waits, default=None),
+        oldest_wait_seconds=_oldest_wait(using, startable),
         running=sum(sum(map(min, threads[pk], jobs)) for pk, jobs in held.items()),
         threads=sum(worker.threads for worker in going_on),
         async_slots=sum(worker.async_slots for worker in going_on),
     )
+
+
+def _oldest_wait(using: str, queues: Iterable[BusyQueue]) -> float | None:
+    """Return for how long a job could have started: without the time when its queue was full.
+
+    This is read for the LISTED longest waits. Shorter ones of late jobs in queues with slots are
+    left out.
+    """
+    waits = {q: q.startable_seconds for q in queues if q.startable_seconds is not None}
+    late = [q for q, wait in waits.items() if q.num_slots is not None and wait > LATE_SECONDS]
+    late.sort(key=lambda queue: -waits[queue])
+    if late:
+        full = list_last_full(using, [queue.id for queue in late[:LISTED]], most=PAGE)
+        for queue in late[:LISTED]:
+            waits[queue] = min(waits[queue], full.get(queue.id, waits[queue]))
+        for queue in late[LISTED:]:
+            del waits[queue]
+    return max(waits.values(), default=None)
 
 
 def _worker(state: WorkerState, row: Worker, look: Look, jobs: int) -> WorkerReport:

@@ -187,7 +187,10 @@ def test_report_says_whether_workers_are_short() -> None:
 
     lines = rows()
 
-    assert "2 jobs could start now if workers were free; the first has waited 5 min" in lines
+    assert (
+        "2 jobs could start now if workers were free; the first has waited 5 min for a worker"
+        in lines
+    )
     assert "the workers run 3 jobs in 8 threads and 10 coroutine slots" in lines
     assert read_json()["need"]["startable"] == 2
 

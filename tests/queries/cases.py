@@ -393,6 +393,15 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "read_totals": [Case(lambda _: {}, FIGURES, 2500)],
+    "list_last_full": [
+        Case(
+            lambda filled: {"ids": array(filled.open_queues[:20]), "most": 50},
+            ("tenantqueue_history_queue", *SLOTS, "tenantqueue_tenantqueue_pkey"),
+            10_000,
+            first_walk=SLOT_INDEX,
+            settings=ORDERED,
+        ),
+    ],
     "count_claims_of_workers": [
         Case(
             lambda _: {"workers": array([OUR_WORKER, OUR_WORKER + 1])},

@@ -10,11 +10,18 @@ import pytest
 from django.utils import timezone
 
 from django_tenantqueue.execution.outcome import UNKNOWN_CLASS
-from django_tenantqueue.models import ConcurrentJobMonitor, QueueRate, Session, TaskControl, Worker
+from django_tenantqueue.models import (
+    ConcurrentJobMonitor,
+    QueueRate,
+    Session,
+    TaskControl,
+    TenantQueue,
+    Worker,
+)
 from django_tenantqueue.operations import worker_control
 from django_tenantqueue.queries import fleet as queries
 from django_tenantqueue.states import State
-from django_tenantqueue.status import queue_loads, workers
+from django_tenantqueue.status import fleet_report, queue_loads, workers
 from django_tenantqueue.status.display_limits import NAMED, VISITED
 from django_tenantqueue.status.fleet_report import read_need, read_report
 from django_tenantqueue.status.workers import WorkerState
@@ -330,6 +337,64 @@ def test_wait_of_gated_jobs_is_not_known() -> None:
     startable, waited = need()
     assert startable == 2
     assert waited == pytest.approx(120, abs=20)
+
+
+def ended(queue: TenantQueue, *runs: tuple[int, int]) -> None:
+    """Insert jobs that took and freed a slot so many minutes ago."""
+    now = timezone.now()
+    for taken, freed in runs:
+        times = {"queued_at": now - timedelta(minutes=taken)}
+        times["finished_at"] = now - timedelta(minutes=freed)
+        make_jobs(queue, 1, state=State.SUCCESS, **times)
+
+
+@pytest.mark.parametrize(
+    ("num_slots", "runs", "minutes"),
+    [
+        (1, [(40, 30), (30, 5)], 5),  # the last one has freed the only slot
+        (3, [(40, 30), (30, 5)], 60),  # there was a free slot all the time
+        (2, [(50, 20), (30, 5), (4, 3)], 20),  # full until one of two ended
+        (2, [(30, 20), (40, 5), (19, 4)], 5),  # they do not end in the order of their starts
+        (1, [], 60),
+    ],
+)
+def test_wait_for_a_slot_is_no_lack_of_workers(
+    num_slots: int, runs: list[tuple[int, int]], minutes: int
+) -> None:
+    queue = make_queue(num_slots=num_slots)
+    make_jobs(queue, 3, **waiting_since(60))
+    ended(queue, *runs)
+
+    assert need()[1] == pytest.approx(60 * minutes, abs=20)
+    report = read_report("default", jobs=0)
+    assert report.need.oldest_wait_seconds == pytest.approx(60 * minutes, abs=20)
+
+
+def test_running_jobs_count_when_a_queue_was_full_last() -> None:
+    queue = make_queue(num_slots=2)
+    make_jobs(queue, 3, **waiting_since(60))
+    make_jobs(queue, 1, state=State.RUNNING, queued_at=timezone.now() - timedelta(minutes=30))
+    ended(queue, (40, 10))
+
+    assert need() == (1, pytest.approx(600, abs=20))
+
+
+def test_wait_in_a_queue_with_a_rate_is_not_known() -> None:
+    queue = make_queue(num_slots=10, max_per_second=4, burst=4)
+    make_jobs(queue, 9, **waiting_since(60))
+
+    assert need() == (4, None)
+
+
+def test_ended_jobs_are_read_for_few_queues(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet_report, "LISTED", 2)
+    for minutes in (50, 60, 40):
+        queue = make_queue(num_slots=1)
+        make_jobs(queue, 1, **waiting_since(minutes))
+        if minutes > 40:
+            ended(queue, (70, minutes - 45))
+
+    assert need() == (3, pytest.approx(15 * 60, abs=20))
 
 
 def test_workers_that_leave_are_no_room() -> None:

@@ -103,11 +103,11 @@ WITH RECURSIVE visit AS (
         FROM seen s
         CROSS JOIN unnest(s.lanes) AS level (lane)
         CROSS JOIN LATERAL (
-            -- when a job has passed its gate is not known
+            -- when a job has passed its gate, or its rate has allowed it, is not known
             SELECT
                 CASE
                     WHEN coalesce(j.session_key, j.limit_user, j.exclusive_key) IS NULL
-                        AND j.monitor_id IS NULL
+                        AND j.monitor_id IS NULL AND s.max_per_second IS NULL
                     THEN greatest(j.created_at, j.run_at)
                 END AS since
             FROM tenantqueue_job_hot j
