@@ -305,6 +305,17 @@ def test_free_slots_count_once_when_a_queue_has_jobs_in_several_lanes() -> None:
     assert need()[0] == 3
 
 
+def test_jobs_beyond_the_free_slots_take_no_place_of_others_that_are_counted() -> None:
+    for _ in range(4):
+        queue = make_queue(num_slots=2)
+        for priority in (100, 200, 300):
+            make_jobs(queue, 2, priority=priority)
+
+    found = queries.list_busy_queues("default", **{**BOUNDS, "startable": 8})
+
+    assert [queue.jobs for queue in found] == [2] * 4
+
+
 @pytest.mark.parametrize(
     "columns",
     [{"paused": True}, {"num_slots": 0}, {"num_slots": 1}, {"max_per_second": 0.001}],
