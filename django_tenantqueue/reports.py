@@ -16,20 +16,20 @@ from .status.queue_loads import loads
 
 
 def read_need(*, using: str | None = None) -> Need:
-    """Read whether more workers are needed, for autoscalers. Two statements.
+    """Read whether more workers are needed, for autoscalers. Up to four statements.
 
     `startable`: ready jobs that would start at once if there were more workers, counted up to
-    1,000. `oldest_wait_seconds`: for how long the first of them is ready; None: there is none.
-    `running` jobs of the `threads` and `async_slots` that workers have.
+    1,000. `oldest_wait_seconds`: the longest time for which one of them could have started, None
+    without any. `running` jobs of the `threads` and `async_slots` that workers have.
     """
     return fleet_report.read_need(database_of_call("read_need", using))
 
 
 def read_report(*, jobs: int = 5, using: str | None = None) -> FleetReport:
-    """Read what `manage.py tenantqueue status` prints. Up to fifteen statements, and those of apps.
+    """Read what `manage.py tenantqueue status` prints.
 
-    `jobs`: of each worker, how many of its running jobs are listed. The report has `workers`,
-    `counts`, `need` and `problems`.
+    Up to seventeen statements, and those of apps. `jobs`: of each worker, how many of its running
+    jobs are listed. The report has `workers`, `counts`, `need` and `problems`.
     """
     return fleet_report.read_report(database_of_call("read_report", using), jobs=jobs)
 

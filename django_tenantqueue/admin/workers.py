@@ -104,7 +104,7 @@ class WorkerAdmin(WorkerActions):
         """Give each worker the number of jobs that it holds as `claims`."""
         found = count_claims_of_workers(self.using, [row.pk for row in rows]) if rows else {}
         for row in rows:
-            row.claims = found.get(row.pk, 0)  # type: ignore[attr-defined]
+            row.claims = sum(found.get(row.pk, ()))  # type: ignore[attr-defined]
 
     @admin.display(description=_("worker"), ordering="name")
     def process(self, worker: Worker) -> SafeString:

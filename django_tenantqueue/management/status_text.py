@@ -166,7 +166,7 @@ def _first_held(held: HeldJobs | None) -> str:
 
 def _need(need: Need) -> Iterator[str]:
     waited = need.oldest_wait_seconds
-    first = "" if waited is None else f"; the first has waited {rough_text(waited)}"
+    first = "" if waited is None else f"; the first has waited {rough_text(waited)} for a worker"
     number = counted_text(need.startable, COUNTED_TO)
     jobs = "job" if need.startable == 1 else "jobs"
     yield f"{number} {jobs} could start now if workers were free{first}"

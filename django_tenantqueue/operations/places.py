@@ -64,6 +64,10 @@ class Places:
         self._foreign: dict[int, float] = {}
         """Queues that the filters exclude, and until when they are ignored."""
         self._cursor = FIRST_PLACE
+        self._is_new = True
+        """No claim has been answered."""
+        self._jumped_to: int | None = None
+        """The lane in which the first pass was begun at the place of the first turn."""
         self._last_ids: deque[tuple[float, int]] = deque()
         """Times, and the last ids that had been given to jobs by then."""
         self._surveyed_to = 0
@@ -156,6 +160,8 @@ class Places:
 
     def _advance(self, request: ClaimRequest, look: Look) -> None:
         """Continue the pass over all places, or begin the next one."""
+        if self._jumps(request, look):
+            return
         is_whole = look.is_pass and request.cursor == FIRST_PLACE
         if is_whole:
             for place in self._known.keys() - look.steps.keys():
@@ -165,6 +171,33 @@ class Places:
             self.is_searching = False
         else:
             self._cursor = next(reversed(look.steps))
+
+    def _jumps(self, request: ClaimRequest, look: Look) -> bool:
+        """Begin the first pass where the first turn begins, if the first claim ends before that.
+
+        Else all new workers would take their first jobs from the queues with the lowest ids. When
+        the lane has been passed, the pass begins again at the first place.
+        """
+        was_new, self._is_new = self._is_new, False
+        if not was_new and self._jumped_to is None:
+            return False
+        last = next(reversed(look.steps), FIRST_PLACE)
+        if self._jumped_to is None:
+            lane = next(iter(look.steps), FIRST_PLACE)[0]
+            if look.is_pass or lane != last[0] or request.first_start <= last[1]:
+                return False
+            self._jumped_to = lane
+            self._cursor = (lane, request.first_start, FIRST_PLACE[2])
+            forgotten = list(look.steps)
+        else:
+            if not look.is_pass and last[0] == self._jumped_to:
+                return False
+            forgotten = [place for place in look.steps if place[0] > self._jumped_to]
+            self._jumped_to = None
+            self._cursor = FIRST_PLACE
+        for place in forgotten:  # better ones come first, and then these are found again
+            self._drop(place)
+        return True
 
     def _note_edits(self, edits: int, now: float) -> None:
         """Check all blocked queues when some queue was edited: it may be one of them."""
@@ -225,6 +258,7 @@ class Places:
         """Take all places there are; from now on, only jobs from their least ids on are read."""
         self.by_ids = True
         self.is_searching = False
+        self._jumped_to = None
         for place in self._known.keys() - survey.places.keys():
             self._drop(place)
         for place, least_id in survey.places.items():

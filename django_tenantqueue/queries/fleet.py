@@ -177,12 +177,23 @@ def list_busy_queues(
     return list(map(BusyQueue._make, rows))
 
 
-def count_claims_of_workers(
-    using: str, workers: Iterable[int], *, is_async: bool | None = None
-) -> dict[int, int]:
-    """Return how many jobs each of these workers holds; those without any are left out.
+def list_last_full(using: str, queue_ids: Iterable[int], *, most: int) -> dict[int, float]:
+    """Return how many seconds ago all slots of these queues were taken, by their ids.
 
-    `is_async`: count the coroutines alone, or the others alone.
+    Reads the last `most` ended jobs of each. Queues that were not full in their time are left out.
     """
-    params = {"workers": array(workers), "is_async": is_async}
-    return dict(fetch_in_order(using, "count_claims_of_workers", params))
+    params = {"ids": array(queue_ids), "most": most}
+    return dict(fetch_in_order(using, "list_last_full", params))
+
+
+class HeldByWorker(NamedTuple):
+    """How many jobs a worker holds: those for its threads, and coroutines."""
+
+    for_threads: int = 0
+    coroutines: int = 0
+
+
+def count_claims_of_workers(using: str, workers: Iterable[int]) -> dict[int, HeldByWorker]:
+    """Return how many jobs each of these workers holds; those without any are left out."""
+    rows = fetch_in_order(using, "count_claims_of_workers", {"workers": array(workers)})
+    return {worker_id: HeldByWorker(*jobs) for worker_id, *jobs in rows}

@@ -200,7 +200,7 @@ def sleep_worker(
 ) -> int:
     """Announce that this worker sleeps for up to `seconds`, or `renew` the announcement.
 
-    Return the number of workers, at most 16; 0 when an enqueuer has ended the sleep meanwhile.
+    Return the number of workers, at most 40; 0 when an enqueuer has ended the sleep meanwhile.
     """
     params = {"worker": worker_id, "seconds": seconds, "renew": renew}
     return sum(row[0] for row in fetch(connection, "sleep_worker", params))

@@ -29,22 +29,30 @@ class Busy:
 
 
 def walk_busy(
-    using: str, *, listed: int = VISITED, startable: int = COUNTED_TO, blocked: int = 0
+    using: str,
+    *,
+    listed: int = VISITED,
+    visits: int | None = None,
+    startable: int = COUNTED_TO,
+    blocked: int = 0,
 ) -> Busy:
-    """Return the busy queues of all tenants, as far as one bounded walk finds them.
+    """Return the busy queues of all tenants, as far as one walk of `visits` steps finds them.
 
-    Those with active jobs alone are left out from the `listed`-th queue on. Counts up to
-    `startable` jobs that lack nothing but a worker, and up to `blocked` jobs for each reason.
+    Without `visits`, it takes VISITED steps: enough for a page. Autoscalers have to see jobs that
+    could start behind many that are blocked. Queues with active jobs alone are left out from the
+    `listed`-th on. Counts up to `startable` jobs that lack nothing but a worker, and up to
+    `blocked` jobs for each reason.
     """
+    visits = VISITED if visits is None else visits
     queues = list_busy_queues(
         using,
         listed=listed,
-        visits=VISITED,
+        visits=visits,
         active=TOTAL_COUNTED_TO,
         startable=startable,
         blocked=blocked,
     )
-    return Busy(queues, any(queue.capped for queue in queues) or len(queues) >= VISITED)
+    return Busy(queues, any(queue.capped for queue in queues) or len(queues) >= visits)
 
 
 def busy_of_tenants(using: str, tenants: Collection[str]) -> Busy:

@@ -13,13 +13,21 @@ from ..features import Problem
 from ..models import Worker
 from ..models.worker import Role
 from ..queries.control import QueueLoad
-from ..queries.fleet import BusyQueue, HeldJobs, JobCounts, RunningClaim
+from ..queries.fleet import (
+    BusyQueue,
+    HeldJobs,
+    JobCounts,
+    RunningClaim,
+    count_claims_of_workers,
+    list_last_full,
+)
 from .busy_queues import Busy, walk_busy
 from .conditions import Look, problems
 from .conditions.look import LEAVING_OR_SILENT
-from .display_limits import COUNTED_TO, TOTAL_COUNTED_TO
+from .display_limits import COUNTED_TO, LISTED, PAGE, READ, TOTAL_COUNTED_TO
 from .held import count_held, read_held_of
 from .stored_rows import columns_of
+from .thresholds import LATE_SECONDS
 from .workers import DutyReport, WorkerState, state_of
 
 
@@ -58,9 +66,10 @@ class Need:
     """Whether more workers are needed.
 
     `startable`: ready jobs, up to COUNTED_TO, that would start at once with more workers;
-    `oldest_wait_seconds`: the wait of the first of them, None without any (those of gates are left
-    out). `running` of `threads` and `async_slots`: of the workers that are alive and neither drain
-    nor stop, from their last heartbeats.
+    `oldest_wait_seconds`: how long the first of them could have started, None without any (those of
+    gates and of queues with a rate are left out). `running` of `threads` and `async_slots`: of the
+    workers that are alive and neither drain nor stop. A worker runs at most as many of the jobs
+    that it holds.
     """
 
     startable: int
@@ -95,9 +104,11 @@ class FleetReport:
 def read_report(using: str, *, jobs: int, busy: Busy | None = None) -> FleetReport:
     """Read what the fleet does, with up to `jobs` running jobs of each worker.
 
-    Up to fifteen statements, and those of features. Their cost does not grow with the history or
+    Up to seventeen statements, and those of features. Their cost does not grow with the history or
     the backlog. `busy`: the queues with jobs, where the caller has read them.
     """
+    if busy is None:
+        busy = walk_busy(using, listed=LISTED, visits=READ)
     look = Look(using, claims=max(jobs, 1), busy=busy)
     counts = look.counts
     return FleetReport(
@@ -109,7 +120,7 @@ def read_report(using: str, *, jobs: int, busy: Busy | None = None) -> FleetRepo
         counts=counts,
         held=look.held,
         counted_to=TOTAL_COUNTED_TO,
-        need=need_of(look.states, look.busy.queues),
+        need=need_of(using, look.states, look.busy.queues),
         problems=problems(look),
     )
 
@@ -146,8 +157,9 @@ def read_report_of(
 
 
 def read_need(using: str) -> Need:
-    """Read whether workers are short: two statements, for autoscalers."""
-    return need_of(read_states(using), walk_busy(using, listed=0).queues)
+    """Read whether workers are short: up to four statements, for autoscalers."""
+    busy = walk_busy(using, listed=0, visits=READ)
+    return need_of(using, read_states(using), busy.queues)
 
 
 def read_states(using: str) -> list[tuple[WorkerState, Worker]]:
@@ -156,27 +168,43 @@ def read_states(using: str) -> list[tuple[WorkerState, Worker]]:
     return [(state_of(row, row.read_at), row) for row in rows]
 
 
-def states_of(workers: Iterable[Worker], now: datetime) -> list[tuple[WorkerState, Worker]]:
-    """Return the same of rows that have been read: what their heartbeats say of their jobs."""
-    return [(state_of(row, now), row) for row in workers if row.role == Role.WORKER]
-
-
-def need_of(workers: Iterable[tuple[WorkerState, Worker]], queues: Iterable[BusyQueue]) -> Need:
+def need_of(
+    using: str, workers: Iterable[tuple[WorkerState, Worker]], queues: Iterable[BusyQueue]
+) -> Need:
     """Return the Need of these workers: the jobs that could start, their wait, and what runs."""
     startable = [queue for queue in queues if queue.blocked is None]
-    waits = [q.startable_seconds for q in startable if q.startable_seconds is not None]
     going_on = [
         worker
         for state, worker in workers
         if state not in LEAVING_OR_SILENT and worker.role == Role.WORKER
     ]
+    threads = {worker.pk: (worker.threads, worker.async_slots) for worker in going_on}
+    held = count_claims_of_workers(using, threads) if threads else {}
     return Need(
         startable=sum(queue.jobs for queue in startable),
-        oldest_wait_seconds=max(waits, default=None),
-        running=sum(worker.jobs_running for worker in going_on),
+        oldest_wait_seconds=_oldest_wait(using, startable),
+        running=sum(sum(map(min, threads[pk], jobs)) for pk, jobs in held.items()),
         threads=sum(worker.threads for worker in going_on),
         async_slots=sum(worker.async_slots for worker in going_on),
     )
+
+
+def _oldest_wait(using: str, queues: Iterable[BusyQueue]) -> float | None:
+    """Return for how long a job could have started: without the time when its queue was full.
+
+    This is read for the LISTED longest waits. Shorter ones of late jobs in queues with slots are
+    left out.
+    """
+    waits = {q: q.startable_seconds for q in queues if q.startable_seconds is not None}
+    late = [q for q, wait in waits.items() if q.num_slots is not None and wait > LATE_SECONDS]
+    late.sort(key=lambda queue: -waits[queue])
+    if late:
+        full = list_last_full(using, [queue.id for queue in late[:LISTED]], most=PAGE)
+        for queue in late[:LISTED]:
+            waits[queue] = min(waits[queue], full.get(queue.id, waits[queue]))
+        for queue in late[LISTED:]:
+            del waits[queue]
+    return max(waits.values(), default=None)
 
 
 def _worker(state: WorkerState, row: Worker, look: Look, jobs: int) -> WorkerReport:

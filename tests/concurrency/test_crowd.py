@@ -17,8 +17,9 @@ from django_tenantqueue.queries.base import statement
 from django_tenantqueue.queries.finish import Finished
 from django_tenantqueue.queries.locks import LockKey
 from django_tenantqueue.worker.child.next_claim import MOST_DETOURS, Turnstile
+from django_tenantqueue.worker.child.sleep import SLEEP_SECONDS
 from tests.concurrency.loops import FakeLoop, turned_loop
-from tests.factories import FakeWorker, make_job, make_jobs, make_queue
+from tests.factories import FakeWorker, make_job, make_jobs, make_queue, make_worker
 from tests.process.workers import wait_until
 from tests.timing import TooLate, assert_within
 
@@ -200,6 +201,35 @@ def test_sleeping_workers_share_the_looks_at_full_queues(make_sleeper):
     with turned_loop() as one_of_many:
         assert turn_until_resting(one_of_many) > 6 * BLOCKED_SECONDS * 0.75
         assert Worker.objects.get(pk=one_of_many.id).sleeping_until is not None
+
+
+def test_looks_of_a_large_fleet_are_as_rare_as_those_without_blocked_jobs():
+    full_queue()
+    for _ in range(50):
+        make_worker()
+    with turned_loop() as one_of_many:
+        turn_until_resting(one_of_many)
+        pause = one_of_many.claim_loop.next_claim.due_at - time.monotonic()
+        assert pause > SLEEP_SECONDS * 0.7
+
+
+def looks_after_a_job(workers: int) -> int:
+    """Return how often one of so many workers looks at full queues in 10 s after its last job."""
+    with turned_loop() as loop:
+        next_claim = loop.claim_loop.next_claim
+        next_claim.sleep.workers = workers
+        loop.claim_loop.claimer.wait_seconds = BLOCKED_SECONDS
+        looks, idle = 0, 0.0
+        while idle < 10.0:
+            idle += next_claim._blocked_pause(next_claim._found_at + idle)
+            looks += 1
+    return looks
+
+
+def test_looks_after_a_job_are_shared_by_the_fleet():
+    """Else a fleet of 40 that ends 10 jobs a second looks some 160 times a second."""
+    assert 12 < looks_after_a_job(4) < 30
+    assert looks_after_a_job(40) < 7
 
 
 def test_worker_that_made_the_last_start_of_a_rate_makes_the_next_one_in_time(make_sleeper):

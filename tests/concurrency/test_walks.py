@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from django.db import connection, transaction
 
+from django_tenantqueue.models import TenantQueue
 from django_tenantqueue.operations import control
-from django_tenantqueue.operations.claim import Verdict
-from django_tenantqueue.operations.places import BLOCKED_SECONDS, FEW_STEPS, MORE_STEPS
+from django_tenantqueue.operations.claim import Claimer, Verdict
+from django_tenantqueue.operations.places import BLOCKED_SECONDS, FEW_STEPS, MORE_STEPS, MOST_STEPS
 from tests.factories import Clock, FakeWorker, make_blocked_queues, make_jobs, make_queue
 
 
@@ -77,6 +78,31 @@ def test_job_that_comes_back_is_found_when_there_are_many_places(worker_factory)
         assert looks <= 10
 
     assert [job.id for job in taken] == [late]
+
+
+def test_turns_of_new_workers_begin_anywhere_when_there_are_many_places(worker_factory):
+    """Else all of them begin with the lowest ids, and a growing fleet serves high ones last."""
+    queues = [make_queue() for _ in range(MOST_STEPS + 30)]
+    for queue in queues:
+        make_jobs(queue, 1)
+    for start, following in ((queues[-10], queues[-9]), (queues[100], queues[101])):
+        worker = worker_factory()
+        worker.claimer = Claimer(worker.id, queue_range=(start.pk, start.pk))
+
+        (job,) = worker.claim_some(1)
+
+        assert job.queue_id == following.pk
+
+
+def test_worker_that_begins_in_the_middle_takes_the_better_jobs_first(worker):
+    low, middle = make_queue(), make_queue()
+    make_blocked_queues(2 * MOST_STEPS, priority=200)
+    better = make_jobs(low, 1, priority=200)
+    worse = make_jobs(middle, 1, priority=300)
+    start = TenantQueue.objects.order_by("-pk")[20].pk
+    worker.claimer = Claimer(worker.id, queue_range=(start, start))
+
+    assert [[job.id for job in worker.claim_and_finish(1)] for _ in range(2)] == [better, worse]
 
 
 def test_each_claim_looks_at_a_bounded_number_of_blocked_queues(worker_factory):

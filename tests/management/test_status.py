@@ -180,13 +180,17 @@ def test_held_jobs_are_counted_when_there_are_any() -> None:
 
 
 def test_report_says_whether_workers_are_short() -> None:
-    make_worker(threads=8, async_slots=10, jobs_running=3)
+    worker = make_worker(threads=8, async_slots=10)
+    make_jobs(make_queue(), 3, state=State.RUNNING, worker_id=worker.pk)
     since = timezone.now() - timedelta(minutes=5, seconds=20)
     make_jobs(make_queue(num_slots=2), 3, created_at=since, run_at=since)
 
     lines = rows()
 
-    assert "2 jobs could start now if workers were free; the first has waited 5 min" in lines
+    assert (
+        "2 jobs could start now if workers were free; the first has waited 5 min for a worker"
+        in lines
+    )
     assert "the workers run 3 jobs in 8 threads and 10 coroutine slots" in lines
     assert read_json()["need"]["startable"] == 2
 
@@ -330,7 +334,8 @@ def test_clock_that_differs_is_a_problem_with_its_host() -> None:
 
 
 def test_numbers_of_one_are_singular() -> None:
-    make_worker(threads=1, async_slots=1, jobs_running=1)
+    worker = make_worker(threads=1, async_slots=1)
+    make_job(state=State.RUNNING, worker_id=worker.pk)
 
     assert "the workers run 1 job in 1 thread and 1 coroutine slot" in rows()
 

@@ -265,6 +265,13 @@ CASES: dict[str, list[Case]] = {
             DEAD_ROWS + SLOT_INDEX,
             settings=ORDERED,
         ),
+        # of a scrape
+        Case(
+            lambda _: {**BUSY, "visits": 20_000, "blocked": 10_000},
+            (*READY, *SLOTS, *RATE, "tenantqueue_tenantqueue_pkey"),
+            2 * DEAD_ROWS + SLOT_INDEX,
+            settings=ORDERED,
+        ),
         # the slots of each queue are counted, since there are more active jobs than `active`
         Case(
             lambda _: {**BUSY, "active": 10, "blocked": 10_000},
@@ -386,9 +393,18 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "read_totals": [Case(lambda _: {}, FIGURES, 2500)],
+    "list_last_full": [
+        Case(
+            lambda filled: {"ids": array(filled.open_queues[:20]), "most": 50},
+            ("tenantqueue_history_queue", *SLOTS, "tenantqueue_tenantqueue_pkey"),
+            10_000,
+            first_walk=SLOT_INDEX,
+            settings=ORDERED,
+        ),
+    ],
     "count_claims_of_workers": [
         Case(
-            lambda _: {"workers": array([OUR_WORKER, OUR_WORKER + 1]), "is_async": False},
+            lambda _: {"workers": array([OUR_WORKER, OUR_WORKER + 1])},
             SLOTS,
             SLOT_INDEX,
             settings=ORDERED,

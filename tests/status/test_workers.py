@@ -10,15 +10,29 @@ import pytest
 from django.utils import timezone
 
 from django_tenantqueue.execution.outcome import UNKNOWN_CLASS
-from django_tenantqueue.models import ConcurrentJobMonitor, QueueRate, Session, TaskControl, Worker
+from django_tenantqueue.models import (
+    ConcurrentJobMonitor,
+    QueueRate,
+    Session,
+    TaskControl,
+    TenantQueue,
+    Worker,
+)
 from django_tenantqueue.operations import worker_control
 from django_tenantqueue.queries import fleet as queries
 from django_tenantqueue.states import State
-from django_tenantqueue.status import queue_loads, workers
-from django_tenantqueue.status.display_limits import NAMED
+from django_tenantqueue.status import fleet_report, queue_loads, workers
+from django_tenantqueue.status.display_limits import NAMED, VISITED
 from django_tenantqueue.status.fleet_report import read_need, read_report
 from django_tenantqueue.status.workers import WorkerState
-from tests.factories import make_duty, make_job, make_jobs, make_queue, make_worker
+from tests.factories import (
+    make_blocked_queues,
+    make_duty,
+    make_job,
+    make_jobs,
+    make_queue,
+    make_worker,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -291,6 +305,17 @@ def test_free_slots_count_once_when_a_queue_has_jobs_in_several_lanes() -> None:
     assert need()[0] == 3
 
 
+def test_jobs_beyond_the_free_slots_take_no_place_of_others_that_are_counted() -> None:
+    for _ in range(4):
+        queue = make_queue(num_slots=2)
+        for priority in (100, 200, 300):
+            make_jobs(queue, 2, priority=priority)
+
+    found = queries.list_busy_queues("default", **{**BOUNDS, "startable": 8})
+
+    assert [queue.jobs for queue in found] == [2] * 4
+
+
 @pytest.mark.parametrize(
     "columns",
     [{"paused": True}, {"num_slots": 0}, {"num_slots": 1}, {"max_per_second": 0.001}],
@@ -325,14 +350,93 @@ def test_wait_of_gated_jobs_is_not_known() -> None:
     assert waited == pytest.approx(120, abs=20)
 
 
+def ended(queue: TenantQueue, *runs: tuple[int, int]) -> None:
+    """Insert jobs that took and freed a slot so many minutes ago."""
+    now = timezone.now()
+    for taken, freed in runs:
+        times = {"queued_at": now - timedelta(minutes=taken)}
+        times["finished_at"] = now - timedelta(minutes=freed)
+        make_jobs(queue, 1, state=State.SUCCESS, **times)
+
+
+@pytest.mark.parametrize(
+    ("num_slots", "runs", "minutes"),
+    [
+        (1, [(40, 30), (30, 5)], 5),  # the last one has freed the only slot
+        (3, [(40, 30), (30, 5)], 60),  # there was a free slot all the time
+        (2, [(50, 20), (30, 5), (4, 3)], 20),  # full until one of two ended
+        (2, [(30, 20), (40, 5), (19, 4)], 5),  # they do not end in the order of their starts
+        (1, [], 60),
+    ],
+)
+def test_wait_for_a_slot_is_no_lack_of_workers(
+    num_slots: int, runs: list[tuple[int, int]], minutes: int
+) -> None:
+    queue = make_queue(num_slots=num_slots)
+    make_jobs(queue, 3, **waiting_since(60))
+    ended(queue, *runs)
+
+    assert need()[1] == pytest.approx(60 * minutes, abs=20)
+    report = read_report("default", jobs=0)
+    assert report.need.oldest_wait_seconds == pytest.approx(60 * minutes, abs=20)
+
+
+def test_running_jobs_count_when_a_queue_was_full_last() -> None:
+    queue = make_queue(num_slots=2)
+    make_jobs(queue, 3, **waiting_since(60))
+    make_jobs(queue, 1, state=State.RUNNING, queued_at=timezone.now() - timedelta(minutes=30))
+    ended(queue, (40, 10))
+
+    assert need() == (1, pytest.approx(600, abs=20))
+
+
+def test_wait_in_a_queue_with_a_rate_is_not_known() -> None:
+    queue = make_queue(num_slots=10, max_per_second=4, burst=4)
+    make_jobs(queue, 9, **waiting_since(60))
+
+    assert need() == (4, None)
+
+
+def test_ended_jobs_are_read_for_few_queues(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet_report, "LISTED", 2)
+    for minutes in (50, 60, 40):
+        queue = make_queue(num_slots=1)
+        make_jobs(queue, 1, **waiting_since(minutes))
+        if minutes > 40:
+            ended(queue, (70, minutes - 45))
+
+    assert need() == (3, pytest.approx(15 * 60, abs=20))
+
+
 def test_workers_that_leave_are_no_room() -> None:
+    queue = make_queue()
     for columns in ({}, {"draining": True}, {"heartbeat_at": timezone.now() - timedelta(days=1)}):
-        make_worker(threads=8, async_slots=10, jobs_running=3, **columns)
+        worker = make_worker(threads=8, async_slots=10, **columns)
+        make_jobs(queue, 3, state=State.RUNNING, worker_id=worker.pk)
 
     found = read_need("default")
 
     assert (found.running, found.threads, found.async_slots) == (3, 8, 10)
     assert read_report("default", jobs=1).need == found
+
+
+def test_running_jobs_are_known_before_the_next_heartbeat() -> None:
+    worker = make_worker(threads=2, async_slots=10, jobs_running=0)
+    make_jobs(make_queue(), 2, state=State.RUNNING, worker_id=worker.pk)
+    make_jobs(make_queue(), 3, state=State.QUEUED, worker_id=worker.pk, is_async=True)
+
+    assert read_need("default").running == 2 + 3
+
+    make_jobs(make_queue(), 4, state=State.QUEUED, worker_id=worker.pk)  # claimed ahead
+    assert read_need("default").running == 2 + 3
+
+
+def test_jobs_that_could_start_are_seen_behind_many_that_are_blocked() -> None:
+    make_blocked_queues(VISITED + 10, priority=100)
+    make_jobs(make_queue(num_slots=None), 7, priority=200)
+
+    assert need()[0] == 7
+    assert read_report("default", jobs=1).need.startable == 7
 
 
 # the report

@@ -83,7 +83,7 @@ FAMILIES = (
     ),
     Family(
         "tenantqueue_startable_wait_seconds",
-        "Longest wait of a startable job",
+        "Longest time for which a job could have started",
         lambda now: [((), now.need.oldest_wait_seconds or 0.0)],
     ),
     Family(

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from math import ceil
 
 from ...conf import get_settings
-from ...models.worker import THREADS
+from ...models.worker import THREADS, Role
 from ...queries.control import QueueLoad
 from ...queries.fleet import REASONS, BusyQueue, JobCounts
 from ...queries.lists import read_in_order
 from ...status.busy_queues import walk_busy
 from ...status.conditions import Look, conditions, problems
-from ...status.display_limits import LISTED, TOTAL_COUNTED_TO
-from ...status.fleet_report import Need, need_of, states_of
+from ...status.display_limits import LISTED, READ, TOTAL_COUNTED_TO
+from ...status.fleet_report import Need, need_of
 from ...status.held import oldest_of_gates
 from ...status.queue_loads import loads, sum_of_slots
 from ...status.workers import WorkerState
@@ -64,17 +64,17 @@ class Metrics:
 
 def read_metrics(using: str) -> Metrics:
     with read_in_order(using):
-        busy = walk_busy(using, listed=LISTED, blocked=TOTAL_COUNTED_TO)
+        busy = walk_busy(using, listed=LISTED, visits=READ, blocked=TOTAL_COUNTED_TO)
         found = loads(using, [queue.id for queue in busy.queues[:LISTED]])
         look = Look(using, busy=busy)
         holding = {p.code for p in problems(look)}
-        states = states_of(look.workers, look.now)
-    by_state = Counter(state for state, _ in states)
+        need = need_of(using, look.states, busy.queues)
+    by_state = Counter(state for state, row in look.states if row.role == Role.WORKER)
     return Metrics(
         counts=look.counts,
         held_wait_seconds=oldest_of_gates(look.held),
         blocked={r: [q for q in busy.queues if q.blocked == r] for r in REASONS},
-        need=need_of(states, busy.queues),
+        need=need,
         workers={state: by_state[state] for state in WorkerState},
         slots=sum_of_slots(using),
         queues=busy.queues[:LISTED],

@@ -27,7 +27,9 @@ WITH RECURSIVE visit AS (
     ) next
     WHERE visit.step < %(visits)s::integer
 ), ready AS MATERIALIZED (
-    SELECT visit.queue_id, array_agg(visit.lane) AS lanes, min(visit.since) AS since
+    SELECT
+        visit.queue_id, array_agg(visit.lane ORDER BY visit.lane) AS lanes,
+        min(visit.since) AS since
     FROM visit
     GROUP BY visit.queue_id
 ), busy AS MATERIALIZED (
@@ -97,28 +99,32 @@ WITH RECURSIVE visit AS (
         OFFSET 0
     ) free
 ), startable AS (
-    SELECT one.id, least(count(*), one.room) AS jobs, min(one.since) AS since
+    SELECT one.id, count(*) AS jobs, min(one.since) AS since
     FROM (
-        SELECT s.id, s.room, job.since
+        SELECT s.id, first.since
         FROM seen s
-        CROSS JOIN unnest(s.lanes) AS level (lane)
         CROSS JOIN LATERAL (
-            -- when a job has passed its gate is not known
-            SELECT
-                CASE
-                    WHEN coalesce(j.session_key, j.limit_user, j.exclusive_key) IS NULL
-                        AND j.monitor_id IS NULL
-                    THEN greatest(j.created_at, j.run_at)
-                END AS since
-            FROM tenantqueue_job_hot j
-            WHERE j.state = 'ready' AND j.lane = level.lane AND j.queue_id = s.id
-            ORDER BY j.lane, j.queue_id, j.priority, j.id
-            LIMIT least(s.room, %(startable)s::integer)
-        ) job
+            SELECT job.since
+            FROM unnest(s.lanes) AS level (lane)
+            CROSS JOIN LATERAL (
+                -- when a job has passed its gate, or its rate has allowed it, is not known
+                SELECT
+                    CASE
+                        WHEN coalesce(j.session_key, j.limit_user, j.exclusive_key) IS NULL
+                            AND j.monitor_id IS NULL AND s.max_per_second IS NULL
+                        THEN greatest(j.created_at, j.run_at)
+                    END AS since
+                FROM tenantqueue_job_hot j
+                WHERE j.state = 'ready' AND j.lane = level.lane AND j.queue_id = s.id
+                ORDER BY j.lane, j.queue_id, j.priority, j.id
+                LIMIT least(s.room, %(startable)s::integer)
+            ) job
+            LIMIT greatest(0, least(s.room, %(startable)s::integer))
+        ) first
         WHERE s.reason IS NULL AND s.executor = ''
         LIMIT %(startable)s::integer
     ) one
-    GROUP BY one.id, one.room
+    GROUP BY one.id
 ), blocked AS (
     SELECT one.id, count(*) AS jobs
     FROM unnest(ARRAY['paused', 'slots', 'rate']) AS kind (reason)

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from ...execution.outcome import UNKNOWN_CLASS
 from ...models import Job, TenantQueue, Worker
 from ...models.worker import SILENT, Role
-from ...queries.fleet import count_claims_of_workers
+from ...queries.fleet import HeldByWorker, count_claims_of_workers
 from ..conditions import Code
 from ..served_queues import Takers
 from ..workers import LEAVING, WorkerState, state_of
@@ -109,8 +109,8 @@ def _full(using: str, job: Job, taking: list[Worker], *, ready: bool) -> Iterato
         return
     if not ready:
         return
-    held = count_claims_of_workers(using, slots, is_async=job.is_async)
-    if any(held.get(pk, 0) < slots[pk] for pk in slots):
+    held = dict.fromkeys(slots, HeldByWorker()) | count_claims_of_workers(using, slots)
+    if any(held[pk][job.is_async] < most for pk, most in slots.items()):
         return
     told = (
         _("All %(most)d coroutine slots of the workers that take its queue are busy.")

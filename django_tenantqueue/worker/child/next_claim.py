@@ -202,14 +202,13 @@ class NextClaim:
 
         A slot that becomes free is used at once by the worker whose job has ended, and a
         notification ends the sleep. All workers together look for other changes every
-        BLOCKED_SECONDS, and each of them every 4 s.
+        BLOCKED_SECONDS, or more often after finding jobs. Each of them looks every SLEEP_SECONDS.
         """
         wait, idle = self._claimer.wait_seconds, now - self._found_at
         is_due_sooner = wait < BLOCKED_SECONDS and idle < SLEEP_SECONDS
         if not self.sleep.can_be_notified or is_due_sooner:
             return wait  # the worker that made the last starts of a rate makes the next one in time
-        # a worker that has found jobs a moment ago looks more often
-        longest = min(BLOCKED_SECONDS * self.sleep.workers, idle / 4)
+        longest = self.sleep.workers * min(BLOCKED_SECONDS, idle / 16)
         return max(wait, longest * random.uniform(0.75, 1.0))
 
     def _wake_another(self, connection: Connection, answer: Exchange, now: float) -> None:

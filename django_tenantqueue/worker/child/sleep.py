@@ -60,7 +60,7 @@ class Sleep:
     ) -> None:
         settings = get_settings()
         self.workers = 1
-        """The number of workers when this one announced its sleep, at most 16."""
+        """The number of workers when this one announced its sleep, at most 40."""
         self.can_be_notified = (
             settings.notify and not settings.pooler and not until_empty and not dispatches
         )
