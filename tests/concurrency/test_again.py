@@ -69,3 +69,24 @@ def test_loop_does_not_claim_at_once_when_there_is_no_more(monkeypatch):
         loop.take(3)
 
         assert loop.claim_loop.next_claim.due_at > time.monotonic() + 30.0
+
+
+def test_loop_does_not_claim_at_once_when_coroutines_fill_their_slots(monkeypatch):
+    monkeypatch.setattr(next_claim, "GROUP_SECONDS", 60.0)
+    queue = make_queue(num_slots=100)
+    make_jobs(queue, 20, is_async=True)
+    with turned_loop(threads=8) as loop:
+        loop.take(8)
+
+        assert loop.claim_loop.next_claim.due_at > time.monotonic() + 30.0
+
+        for running in loop.executor.jobs[:]:
+            loop.end(running)
+        loop.take(8)
+
+
+def test_loop_claims_at_once_when_coroutines_have_room_left():
+    make_jobs(make_queue(num_slots=100), 20)
+    make_jobs(make_queue(num_slots=100), 20, is_async=True, priority=250)
+    with turned_loop(threads=2) as loop:
+        loop.take(2 + 8)
