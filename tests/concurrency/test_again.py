@@ -7,7 +7,7 @@ import time
 import pytest
 
 from django_tenantqueue.operations.claim import Verdict
-from django_tenantqueue.worker.child import next_claim
+from django_tenantqueue.worker.child import next_claim, running_jobs
 from tests.concurrency.loops import turned_loop
 from tests.factories import make_job, make_jobs, make_queue
 
@@ -90,3 +90,20 @@ def test_loop_claims_at_once_when_coroutines_have_room_left():
     make_jobs(make_queue(num_slots=100), 20, is_async=True, priority=250)
     with turned_loop(threads=2) as loop:
         loop.take(2 + 8)
+
+
+def test_loop_watches_no_job_that_was_claimed_a_moment_ago(monkeypatch):
+    watched = []
+    monkeypatch.setattr(
+        running_jobs.finish_queries, "watch_jobs", lambda _db, _worker, ids: watched.append(ids)
+    )
+    make_job()
+    with turned_loop() as loop:
+        [running] = loop.take(1)
+        checks = loop.claim_loop.running_jobs
+        now = time.monotonic() + running_jobs.WATCH_SECONDS
+        running._claimed_at = now - 0.1
+
+        checks.run_once(loop.claim_loop.connection, now)
+
+        assert watched == []
