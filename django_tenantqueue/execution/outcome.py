@@ -6,9 +6,8 @@ import json
 import logging
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import isnan
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -50,8 +49,7 @@ MOST_DOUBLINGS = 6
 """How often a pause doubles while a schedule or a sending keeps failing: to 64 times the first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """How a run ended: exactly one of the fields is set (and some beside it).
 
     `stored`: an atomic task committed its own success. `give_back`: this process cannot run the
@@ -288,7 +286,7 @@ def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
         return Outcome(lost=True)
     if isinstance(error, UnknownTask) and task is None:
         reason = describe_error(error, running.attempt)
-        return replace(_given_back(running, reason, _unknown_delay(claimed)), is_unknown=True)
+        return _given_back(running, reason, _unknown_delay(claimed))._replace(is_unknown=True)
     if isinstance(error, Postpone) and not running.cancel_requested:
         described = describe_error(error, running.attempt)
         logger.info(

@@ -9,7 +9,7 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -93,7 +93,7 @@ def _before(running: RunningJob) -> Outcome | None:
         announce(signals.job_started, running, attempt=running._claimed.attempt)
     if _expired(running._claimed):
         error = Cancelled(f"it expired at {running._claimed.expires_at} before it could start")
-        return Outcome(finished=replace(ended(running, State.CANCELLED, error), age_seconds=None))
+        return Outcome(finished=ended(running, State.CANCELLED, error)._replace(age_seconds=None))
     return None
 
 
@@ -102,7 +102,7 @@ def _after(running: RunningJob, outcome: Outcome) -> Outcome:
         state = outcome.finished.state if outcome.finished is not None else State.SUCCESS.value
         announce(signals.job_finished, running, state=state, error=outcome.error)
         if outcome.error is not None:
-            outcome = replace(outcome, error=None)
+            outcome = outcome._replace(error=None)
     return outcome
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import psycopg
 from django.db import DatabaseError
@@ -77,7 +77,7 @@ def take(where: Where, worker_id: int, jobs: Sequence[ClaimedJob]) -> Taken:
             taken.granted.append(job)
         else:
             gates = JobGates.read(job.gates) if job.gates else JobGates()
-            taken.granted.append(replace(job, gates=gates._replace(task=job.task).text()))
+            taken.granted.append(job._replace(gates=gates._replace(task=job.task).text()))
     return taken
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..batches import BATCH
 from .base import array
@@ -80,8 +80,7 @@ class ClaimRequest:
         return (0 < self.room_threads <= threaded) or (0 < self.room_async <= coroutines)
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedJob:
+class ClaimedJob(NamedTuple):
     """A job that this worker holds. `args`, `context` are JSON texts."""
 
     id: int
@@ -101,7 +100,6 @@ class ClaimedJob:
     expires_at: datetime | None = None
     context: str | None = None
     nth_served: int = 0
-    turn: int = 0
     used: int = 0
     weight: int = 1
     slots_left: int = 0
@@ -128,8 +126,7 @@ class Status(StrEnum):
     """The queue is not this worker's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sight:
+class Sight(NamedTuple):
     """One place as a claim saw it."""
 
     status: Status

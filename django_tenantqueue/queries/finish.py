@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -15,8 +15,7 @@ from .follow_ups import FollowUp, read_follow_ups
 NO_ERRORS: Mapping[tuple[int, int], str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(NamedTuple):
     """The end of one run.
 
     `age_seconds` is the time since its start, None when it was never begun; `result`, `extra` are
@@ -33,8 +32,7 @@ class Finished:
     gates: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(NamedTuple):
     """A run that failed; it is retried after `delay_seconds`, unless its job was cancelled."""
 
     id: int

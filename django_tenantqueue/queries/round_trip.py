@@ -151,7 +151,7 @@ def _statements(
 def _as_exchange(
     answers: Mapping[str, list[tuple[Any, ...]]], request: ClaimRequest | None
 ) -> Exchange:
-    jobs = [ClaimedJob(*row) for row in answers.get("claim_jobs", ())]
+    jobs = list(map(ClaimedJob._make, answers.get("claim_jobs", ())))
     jobs.sort(key=lambda job: job.nth_served)
     return Exchange(
         finished={row[0] for row in answers.get("finish_jobs", ())},

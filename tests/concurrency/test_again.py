@@ -7,7 +7,7 @@ import time
 import pytest
 
 from django_tenantqueue.operations.claim import Verdict
-from django_tenantqueue.worker.child import next_claim
+from django_tenantqueue.worker.child import next_claim, running_jobs
 from tests.concurrency.loops import turned_loop
 from tests.factories import make_job, make_jobs, make_queue
 
@@ -69,3 +69,41 @@ def test_loop_does_not_claim_at_once_when_there_is_no_more(monkeypatch):
         loop.take(3)
 
         assert loop.claim_loop.next_claim.due_at > time.monotonic() + 30.0
+
+
+def test_loop_does_not_claim_at_once_when_coroutines_fill_their_slots(monkeypatch):
+    monkeypatch.setattr(next_claim, "GROUP_SECONDS", 60.0)
+    queue = make_queue(num_slots=100)
+    make_jobs(queue, 20, is_async=True)
+    with turned_loop(threads=8) as loop:
+        loop.take(8)
+
+        assert loop.claim_loop.next_claim.due_at > time.monotonic() + 30.0
+
+        for running in loop.executor.jobs[:]:
+            loop.end(running)
+        loop.take(8)
+
+
+def test_loop_claims_at_once_when_coroutines_have_room_left():
+    make_jobs(make_queue(num_slots=100), 20)
+    make_jobs(make_queue(num_slots=100), 20, is_async=True, priority=250)
+    with turned_loop(threads=2) as loop:
+        loop.take(2 + 8)
+
+
+def test_loop_watches_no_job_that_was_claimed_a_moment_ago(monkeypatch):
+    watched = []
+    monkeypatch.setattr(
+        running_jobs.finish_queries, "watch_jobs", lambda _db, _worker, ids: watched.append(ids)
+    )
+    make_job()
+    with turned_loop() as loop:
+        [running] = loop.take(1)
+        checks = loop.claim_loop.running_jobs
+        now = time.monotonic() + running_jobs.WATCH_SECONDS
+        running._claimed_at = now - 0.1
+
+        checks.run_once(loop.claim_loop.connection, now)
+
+        assert watched == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -132,7 +131,7 @@ def test_job_that_does_not_fit_is_left_to_others_for_a_while(make_loop):
     loop = make_loop()
     job = Job.objects.get(pk=make_job(make_queue()).pk)
     [running] = loop.take(1)
-    running._claimed = replace(running._claimed, source_type="class")
+    running._claimed = running._claimed._replace(source_type="class")
     loop.give_back(running, UnknownTask("they do not fit"))
     loop.turn_until(lambda: job.refresh().state == "scheduled")
     Job.objects.filter(pk=job.pk).update(state="ready", run_at=Now())

@@ -33,7 +33,6 @@ def claimed_job() -> Callable[..., ClaimedJob]:
             "expires_at": None,
             "context": None,
             "nth_served": 1,
-            "turn": 0,
             "used": 1,
             "weight": 1,
             "slots_left": 0,

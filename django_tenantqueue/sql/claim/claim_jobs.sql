@@ -240,7 +240,7 @@ WITH
 )
 SELECT
 -- include: claimed_columns
-    chosen.nth_served, chosen.turn, chosen.used + chosen.nth AS used, chosen.weight,
+    chosen.nth_served, chosen.used + chosen.nth AS used, chosen.weight,
     chosen.free - chosen.nth_of_queue AS slots_left, job.gates, job.is_controlled,
     job.waited
 FROM claimed job

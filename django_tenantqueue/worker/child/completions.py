@@ -7,7 +7,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -32,9 +31,10 @@ PROGRAM_LIMIT = "54"
 """SQLSTATE class of values that are too large or too complex for the server."""
 
 
-@dataclass(frozen=True, slots=True)
 class Refusal(Finished):
     """The error that is stored instead of a result that the server rejected."""
+
+    __slots__ = ()
 
 
 class Completions:

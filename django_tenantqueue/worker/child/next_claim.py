@@ -158,7 +158,9 @@ class NextClaim:
         if self._is_full_for(verdict):
             return SEARCH_SECONDS
         if verdict is Verdict.AGAIN:
-            return 0.0
+            # the next ready job is probably a coroutine, too; a completion claims anyway
+            is_full = self._claimer.expects_coroutines and not self._claimed_jobs.room()[1]
+            return GROUP_SECONDS if is_full else 0.0
         if verdict is Verdict.LATER:
             return GROUP_SECONDS
         if verdict is Verdict.CONTENDED:

@@ -29,7 +29,8 @@ logger = logging.getLogger("django_tenantqueue")
 RECORD_SECONDS = 0.2
 """Time between two writes of starts and progress."""
 WATCH_SECONDS = 0.5
-"""Time between two checks for cancelled, paused or lost jobs."""
+"""Time between two checks for cancelled, paused or lost jobs. The first check of a job is at least
+RECORD_SECONDS after its claim."""
 STALE_SECONDS = MOST_AHEAD_SECONDS + AHEAD_SECONDS
 """Age at which a job claimed ahead is returned if no thread has started it."""
 
@@ -111,7 +112,8 @@ class RunningJobs:
 
     def _look(self, connection: psycopg.Connection[Any], now: float) -> None:
         self._stop_overdue()
-        watched = self._claimed_jobs.unfinished()
+        old = now - RECORD_SECONDS  # most jobs are short, and end before they are looked at
+        watched = [run for run in self._claimed_jobs.unfinished() if run._claimed_at < old]
         if not watched:
             return
         ids = [running.id for running in watched]
