@@ -1,5 +1,5 @@
--- Ids of finished jobs of one task below `before` and not below `after` that ended from `month_from`
--- to `month_to`, two ends of months, the newest first. The newest `most` of the task are looked at.
+-- Ids of finished jobs of one task below `before` and not below `after`, the newest first. They
+-- ended from `month_from` to `month_to`, two ends of months. The newest `most` are looked at.
 -- Index: tenantqueue_history_task of each leaf, merged.
 -- The conditions compare rows, which says the same as equality: only this index has the order that
 -- is then asked for, while the primary key could be walked for ever.

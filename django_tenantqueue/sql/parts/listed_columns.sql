@@ -1,11 +1,14 @@
--- What a list reads of a job `j`. `fits`: it passes the filters that no index serves here. Texts are
--- looked for in its task, its labels or its arguments. Arguments of 8 kB and more are not looked
--- at: each of them would be read from another table. What is expensive to read comes last.
+-- What a list reads of a job `j`. `fits`: it passes the filters of its columns. Texts are looked for
+-- in its task, its labels or its arguments. Arguments of 8 kB and more are not looked at: each of
+-- them would be read from another table. What is expensive to read comes last.
         j.id, j.state, j.queue_id, j.task,
         (
             (%(created_from)s::timestamptz IS NULL OR j.created_at >= %(created_from)s::timestamptz)
             AND (%(created_to)s::timestamptz IS NULL OR j.created_at < %(created_to)s::timestamptz)
-            AND (%(ended_from)s::timestamptz IS NULL OR j.finished_at >= %(ended_from)s::timestamptz)
+            AND (
+                %(ended_from)s::timestamptz IS NULL
+                OR j.finished_at >= %(ended_from)s::timestamptz
+            )
             AND (%(ended_to)s::timestamptz IS NULL OR j.finished_at < %(ended_to)s::timestamptz)
             AND (%(priority)s::integer IS NULL OR j.priority = %(priority)s::integer)
             AND (%(worker)s::bigint IS NULL OR j.worker_id = %(worker)s::bigint)
