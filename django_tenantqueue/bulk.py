@@ -64,9 +64,9 @@ def start(
     `action`: "retry", "cancel", "run_now", "change_priority" (with `values` {"priority": 120}),
     "move" ({"queue": "mail"}, and "tenant" to change it, "" for none) or "delete". `filters` are
     those in the URL of the list of jobs: state, tenant, queue, queue_id, task, q, and more. Jobs
-    that are created later do not match. `user`: the job is limited to what this user may see. Permissions
-    are not checked; the caller must do so. The audit log names the actor of acting_as(). Raises
-    InvalidOption, InvalidArgument, QueueRetired, QueueFull.
+    that are created later do not match. `user`: the job is limited to what this user may see.
+    Permissions are not checked; the caller must do so. The audit log names the actor of
+    acting_as(). Raises InvalidOption, InvalidArgument, QueueRetired, QueueFull.
     """
     settings = get_settings()
     chosen = find_action(action)

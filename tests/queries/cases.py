@@ -78,7 +78,9 @@ BUSY = {"listed": 20, "visits": 2000, "active": 10_000, "startable": 1000, "bloc
 WITHOUT_SCANS = dict.fromkeys(changes.AVOIDED, "off")
 BITMAPS = {
     **dict.fromkeys(lists._AVOIDED, "off"),
-    **{"enable_bitmapscan": "on", "enable_indexscan": "off", "enable_sort": "on"},
+    "enable_bitmapscan": "on",
+    "enable_indexscan": "off",
+    "enable_sort": "on",
 }
 ORDERED = dict.fromkeys(lists._AVOIDED, "off")
 TASK = "tests.testapp.tasks.noop"

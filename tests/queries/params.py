@@ -49,7 +49,9 @@ def listed(
         **dict.fromkeys(("task", "text", "source_id", "created_by", "creator", "error_end")),
         **dict.fromkeys(lists.CHECKED),
         **dict.fromkeys(f"key_{name}" for name in lists.KEYS),
-        **{"after": 0, "month_from": "-infinity", "month_to": "infinity"},
+        "after": 0,
+        "month_from": "-infinity",
+        "month_to": "infinity",
         "source_types": [],
         **more,
     }

@@ -183,10 +183,18 @@ def list_jobs(
     given = {
         name: str(value)
         for name, value in {
-            **{"task": task, "queue": queue, "created_from": created_from},
-            **{"created_to": created_to, "ended_from": ended_from, "ended_to": ended_to},
-            **{"label": label, "argument": argument, "created_by": created_by},
-            **{"limit_user": limit_user, "session": session, "error": error},
+            "task": task,
+            "queue": queue,
+            "created_from": created_from,
+            "created_to": created_to,
+            "ended_from": ended_from,
+            "ended_to": ended_to,
+            "label": label,
+            "argument": argument,
+            "created_by": created_by,
+            "limit_user": limit_user,
+            "session": session,
+            "error": error,
             "priority": priority,
         }.items()
         if value is not None
