@@ -60,7 +60,7 @@ class JobFilter:
         """What list_jobs_of_key.sql finds jobs of these states by: one of KEYS; None: nothing."""
         given = {name for name in KEYS if getattr(self, name) is not None}
         if self.states is None or not self.states <= UNFINISHED:
-            given.discard("session")
+            given -= {"session", "error"}
         return next((name for name in KEYS if name in given), None)
 
     @property
@@ -84,7 +84,7 @@ CHECKED = (
 )
 """The fields of a filter that all statements check, besides the text."""
 
-KEYS = ("argument", "label", "session")
+KEYS = ("argument", "label", "session", "error")
 """The fields by which list_jobs_of_key.sql finds jobs: the first that is given."""
 
 
@@ -106,6 +106,8 @@ class Found:
     capped: bool = False
 
 
+BITMAPS = {"enable_bitmapscan": "on", "enable_indexscan": "off", "enable_sort": "on"}
+"""The planner's settings of list_jobs_of_key.sql, inside read_in_order()."""
 _AVOIDED = ("enable_bitmapscan", "enable_seqscan", "enable_sort", "jit")
 _TURN_OFF = (
     "SELECT name, current_setting(name), set_config(name, 'off', true) "
@@ -137,11 +139,10 @@ def read_in_order(using: str) -> Iterator[None]:
 @contextmanager
 def _bitmaps(using: str) -> Iterator[None]:
     """Make statements read indexes by bitmaps, inside read_in_order(): GIN has no other way."""
-    names = ("enable_bitmapscan", "enable_indexscan", "enable_sort")
     with connections[using].cursor() as cursor:
-        cursor.execute(_SET, [list(names), ["on", "off", "on"]])
+        cursor.execute(_SET, [list(BITMAPS), list(BITMAPS.values())])
         yield
-        cursor.execute(_SET, [list(names), ["off", "on", "off"]])
+        cursor.execute(_SET, [list(BITMAPS), ["off", "on", "off"]])
 
 
 @contextmanager
@@ -165,7 +166,7 @@ Statement = Literal[
     "list_jobs_of_queues",  # that are ready or finished
     "list_history_of_task",
     "list_jobs_of_owner",  # of `source` or `created_by`
-    "list_jobs_of_key",  # of a label, an argument or a session
+    "list_jobs_of_key",  # of a label, an argument, a session or an error
 ]
 
 

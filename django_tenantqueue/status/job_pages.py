@@ -20,7 +20,7 @@ WINDOW = READ // 5
 """Entries of an index that one page reads when a filter is not in that index."""
 
 CHEAP = 4
-"""How many times more is read where filters compare plain columns alone."""
+"""How many times more is read where rows are neighbours and only plain columns are compared."""
 
 READY_WINDOW = WINDOW // 8
 """The same for ready jobs of one queue, for each of its priorities."""
@@ -135,8 +135,9 @@ def _unfinished(
     asked: JobFilter, chosen: frozenset[State], page: int, *, by_id: bool
 ) -> Iterator[Part]:
     is_whole = asked.task is None and not asked.is_checked
-    if (key := replace(asked, states=chosen)).key is not None:
-        yield key, {"list_jobs_by_id": _window(asked), "list_jobs_of_key": WINDOW}
+    own = replace(asked, states=chosen)
+    if own.key is not None:
+        yield own, {"list_jobs_by_id": _window(asked), "list_jobs_of_key": WINDOW}
         return
     if by_id or not (chosen <= SMALL or _are_few(asked.queues)):
         is_all = is_whole and asked.queues is None and chosen == UNFINISHED
@@ -156,7 +157,7 @@ def _unfinished(
 def _finished(asked: JobFilter, chosen: frozenset[State], page: int) -> dict[Statement, int]:
     given = (asked.queues, asked.task, chosen if chosen < FINAL else None)
     filters = sum(part is not None for part in given) + asked.is_checked
-    most = page if filters <= 1 and not asked.is_checked else _window(asked)
+    most = page if filters <= 1 and not asked.is_checked else WINDOW
     statements: dict[Statement, int] = {}
     if asked.task is not None:
         statements["list_history_of_task"] = most
@@ -171,7 +172,7 @@ def _finished(asked: JobFilter, chosen: frozenset[State], page: int) -> dict[Sta
 
 
 def _window(asked: JobFilter) -> int:
-    """Return how much of an index is read when filters apply that it does not have."""
+    """Return how many jobs are read in the order of their ids, where their rows are neighbours."""
     is_cheap = asked.is_checked and asked.text is None and asked.error is None
     return WINDOW * CHEAP if is_cheap else WINDOW
 

@@ -76,12 +76,7 @@ DETAIL_ENDS = ("tenantqueue_history_monitor",)
 RATE = ("tenantqueue_queuerate_pkey",)
 BUSY = {"listed": 20, "visits": 2000, "active": 10_000, "startable": 1000, "blocked": 0}
 WITHOUT_SCANS = dict.fromkeys(changes.AVOIDED, "off")
-BITMAPS = {
-    **dict.fromkeys(lists._AVOIDED, "off"),
-    "enable_bitmapscan": "on",
-    "enable_indexscan": "off",
-    "enable_sort": "on",
-}
+BITMAPS = {**dict.fromkeys(lists._AVOIDED, "off"), **lists.BITMAPS}
 ORDERED = dict.fromkeys(lists._AVOIDED, "off")
 TASK = "tests.testapp.tasks.noop"
 OLD = 400_000
@@ -816,6 +811,12 @@ CASES: dict[str, list[Case]] = {
             listed(*UNFINISHED, session="labelled/1", key_session="labelled/1"),
             ("tenantqueue_job_session_line", "tenantqueue_job_session_inside"),
             4000,
+            settings=BITMAPS,
+        ),
+        Case(
+            listed(*UNFINISHED, error="Lost", error_end="%.Lost", key_error="Lost"),
+            ("tenantqueue_job_errors", "tenantqueue_job_slots"),
+            SLOT_INDEX,
             settings=BITMAPS,
         ),
     ],

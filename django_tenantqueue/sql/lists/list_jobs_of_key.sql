@@ -1,9 +1,10 @@
 -- Ids of jobs below `before`, the newest first: of unfinished ones, or of finished ones (`final`)
 -- that ended from `month_from` to `month_to`, two ends of months. One key is given: a label, an
--- argument, or a session of unfinished jobs. `most` jobs that have it are looked at, in no order of
--- ids.
+-- argument; or, of unfinished jobs, a session, or any error: its class is checked. `most` jobs that
+-- have it are looked at, in no order of ids.
 -- Indexes, by bitmaps: tenantqueue_job_labels, tenantqueue_job_search,
--- tenantqueue_job_session_line, tenantqueue_job_session_inside; of each leaf of the history
+-- tenantqueue_job_session_line, tenantqueue_job_session_inside, tenantqueue_job_errors,
+-- tenantqueue_job_slots; of each leaf of the history
 -- tenantqueue_history_labels and tenantqueue_history_search.
 WITH candidate AS MATERIALIZED (
     SELECT
@@ -17,6 +18,11 @@ WITH candidate AS MATERIALIZED (
             %(key_session)s::text IS NULL
             OR (j.session_key = %(key_session)s::text AND j.held_by = 'session')
             OR (j.session_key = %(key_session)s::text AND j.held_by IS DISTINCT FROM 'session')
+        )
+        AND (
+            %(key_error)s::text IS NULL
+            OR (j.errors IS NOT NULL AND j.state IN ('scheduled', 'held', 'ready'))
+            OR j.state IN ('queued', 'running')
         )
     UNION ALL
     SELECT

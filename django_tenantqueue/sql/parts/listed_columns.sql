@@ -1,5 +1,5 @@
 -- What a list reads of a job `j`. `fits`: it passes the filters of its columns. Texts are looked
--- for in its task, its labels or its arguments. Arguments of 8 kB and more are not looked at: each of
+-- for in its task, its labels or its arguments. Arguments of 8 kB and more are left out: each of
 -- them would be read from another table. What is expensive to read comes last.
         j.id, j.state, j.queue_id, j.task,
         (
