@@ -90,7 +90,12 @@ def read_conditions(
 
     `tenant`: that of sessions and users; None: it was not given. Raises InvalidArgument.
     """
-    times = {name: read_moment(given[name]) for name in TIMES if name in given}
+    times: dict[str, Any] = {name: read_moment(given[name]) for name in TIMES if name in given}
+    keys: dict[str, Any] = {
+        name: gate_key(_tenant_of_key(using, tenant), given[name])
+        for name in ("session", "limit_user")
+        if name in given
+    }
     for start, end in (("created_from", "created_to"), ("ended_from", "ended_to")):
         if start in times and end in times and times[start] >= times[end]:
             raise InvalidArgument(gettext("The time “from” must be earlier than “before”."))
@@ -103,11 +108,7 @@ def read_conditions(
         error=given.get("error"),
         worker=_number(given, "worker", 2**63 - 1),
         priority=_number(given, "priority", 2**15 - 1),
-        **{
-            name: gate_key(_tenant_of_key(using, tenant), given[name])
-            for name in ("session", "limit_user")
-            if name in given
-        },
+        **keys,
     )
     return _within_ids(using, _in_states(found))
 

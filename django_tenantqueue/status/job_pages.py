@@ -135,9 +135,9 @@ def _unfinished(
     asked: JobFilter, chosen: frozenset[State], page: int, *, by_id: bool
 ) -> Iterator[Part]:
     is_whole = asked.task is None and not asked.is_checked
-    own = replace(asked, states=chosen)
-    if own.key is not None:
-        yield own, {"list_jobs_by_id": _window(asked), "list_jobs_of_key": WINDOW}
+    unfinished = replace(asked, states=chosen)
+    if unfinished.key is not None:
+        yield unfinished, {"list_jobs_by_id": _window(asked), "list_jobs_of_key": WINDOW}
         return
     if by_id or not (chosen <= SMALL or _are_few(asked.queues)):
         is_all = is_whole and asked.queues is None and chosen == UNFINISHED

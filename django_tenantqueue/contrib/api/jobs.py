@@ -205,12 +205,12 @@ def list_jobs(
     queues = queue_ids(using, tenant=caller.tenant, name=queue)
     states = None if state is None else STATE_GROUPS[state]
     try:
-        found = read_conditions(
+        narrowed = read_conditions(
             using, given, JobFilter(states, queues=queues, task=task), tenant=caller.tenant
         )
     except InvalidArgument as wrong:
         raise ApiError(422, str(wrong)) from None
-    page = next(Asked(found).below(before).walk(using, size=limit))
+    page = next(Asked(narrowed).below(before).walk(using, size=limit))
     rows = Job.objects.using(using).select_related("queue").defer(*shown.HEAVY)
     found = rows.find_many(page.ids)
     jobs = (found[i] for i in page.ids if i in found)
