@@ -30,6 +30,7 @@ from .operations.queues import make_queue
 from .states import Priority
 from .status.display_limits import TOTAL_COUNTED_TO
 from .status.figures import NOTHING
+from .status.job_conditions import absolute
 from .status.job_filters import COUNT_PAGE, LABELS, count_matching, read_filters
 from .status.visible import tenants_of, visible_jobs
 from .tasks import InternalTask
@@ -62,10 +63,10 @@ def start(
 
     `action`: "retry", "cancel", "run_now", "change_priority" (with `values` {"priority": 120}),
     "move" ({"queue": "mail"}, and "tenant" to change it, "" for none) or "delete". `filters` are
-    those in the URL of the list of jobs: state, tenant, queue, queue_id, name, q. Jobs that are
-    created later do not match. `user`: the job is limited to what this user may see. Permissions
-    are not checked; the caller must do so. The audit log names the actor of acting_as(). Raises
-    InvalidOption, InvalidArgument, QueueRetired, QueueFull.
+    those in the URL of the list of jobs: state, tenant, queue, queue_id, task, q, and more. Jobs
+    that are created later do not match. `user`: the job is limited to what this user may see.
+    Permissions are not checked; the caller must do so. The audit log names the actor of
+    acting_as(). Raises InvalidOption, InvalidArgument, QueueRetired, QueueFull.
     """
     settings = get_settings()
     chosen = find_action(action)
@@ -104,11 +105,14 @@ def tenant_of_bulk(filters: Mapping[str, str], tenants: Collection[str] | None) 
 
 
 def clean_filters(filters: Mapping[str, str]) -> dict[str, str]:
-    """Return the filters in one order. Raises InvalidArgument for unknown and empty ones."""
+    """Return the filters in one order, with times that do not depend on now or on a time zone.
+
+    Raises InvalidArgument for unknown, empty and wrong ones.
+    """
     if unknown := [name for name in filters if name not in LABELS]:
         text = gettext("There is no filter %(name)r: known are %(known)s.")
         raise InvalidArgument(text % {"name": unknown[0], "known": ", ".join(LABELS)})
-    given = {name: str(filters[name]) for name in LABELS if name in filters}
+    given = absolute({name: str(filters[name]) for name in LABELS if name in filters})
     if empty := [name for name, text in given.items() if not text.strip() and name != "tenant"]:
         text = gettext("The filter %r is empty: give a value, or leave it out.")
         raise InvalidArgument(text % empty[0])

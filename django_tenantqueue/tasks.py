@@ -39,6 +39,7 @@ from .calls.options import (
     check_seconds,
     explained,
 )
+from .calls.searchable_option import read_searchable
 from .calls.secret_option import read_secret
 from .calls.sources import INTERNAL, DelayableMark, Source
 from .calls.task_hooks import TaskHooks
@@ -177,6 +178,7 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         atomic: bool = False,
         hooks: TaskHooks | None = None,
         secret: bool | str | Sequence[str] | None = None,
+        searchable: str | Sequence[str] | None = None,
         max_per_second: float | None = None,
         burst: int | None = None,
         **options: Any,
@@ -206,8 +208,11 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         self.options = replace(merged(Options(), options), queue_is_fixed=False)
         self._signature = inspect.signature(func)
         hidden = read_secret(self.name, secret, self._signature)
+        found_by = read_searchable(self.name, searchable, self._signature, hidden)
         self.source = Source(
-            self._source_type, "", self.name, self.name, self.is_async, secret=hidden
+            *(self._source_type, "", self.name, self.name, self.is_async),
+            secret=hidden,
+            searchable=found_by,
         )
         self._positional = positional_range(self._signature)
         self.extra: Mapping[str, Any] = {
@@ -378,6 +383,7 @@ def task(func: Callable[P, R] | None = None, /, **options: Any) -> Any:
     - `hooks`: an object whose class inherits from TaskHooks
     - `secret`: names of parameters whose values are masked wherever jobs are shown; True masks all
       arguments and the result
+    - `searchable`: names of parameters by whose values jobs are found in the list of jobs
     - `schedule`: a cron expression, a Cron or an Every: when to enqueue a job
     - `max_per_second`, `burst`: the rate limit of the task, over all tenants
 

@@ -308,6 +308,11 @@ def signs_in(user: str, password: str, *, card: str = "", remember: bool = False
     return {"user": user}
 
 
+@task(searchable=("invoice", "extra"))
+def bills(invoice: Any, note: str = "", **extra: Any) -> None:
+    """Take arguments by which its jobs are found."""
+
+
 @task(secret=True)
 def keeps_all_secret(first: Any, second: Any = None) -> Any:
     """Return the first argument."""

@@ -11,7 +11,7 @@ from django.db.models import Model
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
-from django.utils.formats import localize
+from django.utils.formats import date_format, localize
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -23,6 +23,7 @@ from ..operations.bulk_actions import find_action
 from ..queries.lists import read_in_order
 from ..status.display_limits import TOTAL_COUNTED_TO
 from ..status.explanation.worker_causes import worker_causes
+from ..status.job_conditions import TIMES, read_moment
 from ..status.job_filters import (
     COUNT_PAGE,
     LABELS,
@@ -193,6 +194,9 @@ def filter_texts(filters: Mapping[str, str]) -> list[str]:
     texts = dict(filters)
     if "state" in texts:
         texts["state"] = str(dict(STATE_LABELS).get(texts["state"], texts["state"]))
+    for name in TIMES.keys() & texts.keys():
+        moment = timezone.localtime(read_moment(texts[name]))
+        texts[name] = date_format(moment, "DATETIME_FORMAT")
     if "tenant" in texts:
         texts["tenant"] = tenant_text(texts["tenant"])
     return [

@@ -22,6 +22,11 @@ class TextFilter(admin.SimpleListFilter):
     suggestions: ClassVar[str | None] = None
     """Id of a <datalist> of the page."""
 
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters of its inputs."""
+        return (str(self.parameter_name),)
+
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         return []
 
@@ -56,7 +61,7 @@ def typed_forms(changelist: ChangeList) -> Iterator[tuple[str, list[tuple[str, s
                 (name, value)
                 for name, values in changelist.filter_params.items()
                 for value in values
-                if name != spec.parameter_name
+                if name not in spec.parameters
             ]
             yield str(spec.parameter_name), others
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup
@@ -21,6 +22,7 @@ from ..models import Job, TenantQueue
 from ..queries.lists import NEWEST, JobFilter
 from ..states import State
 from ..status.display_limits import LINE
+from ..status.job_conditions import CONDITIONS
 from ..status.job_filters import SEARCH, STATE_LABELS, Asked, read_filters
 from ..status.job_pages import JobPage
 from ..status.masking import masked_columns
@@ -37,7 +39,7 @@ from .job_list_filters import (
 )
 from .visible import visible_tenants
 
-PARAMETERS = ("state", "tenant", "tenant_choice", "queue", "queue_id", "task")
+PARAMETERS = ("state", "tenant", "tenant_choice", "queue", "queue_id", "task", *CONDITIONS)
 PAGE_PARAMETERS = ("before", "trail")
 
 SHOWN = (
@@ -157,6 +159,12 @@ class JobChangeList(ChangeList):
 
     def _given(self, name: str) -> str | None:
         return self.params.get(name) or None
+
+    @property
+    def looked_to_time(self) -> datetime | None:
+        """When the job was created down to which the page looked; None: it has gone."""
+        jobs = self.root_queryset.filter(pk=self.page.looked_to)
+        return jobs.order_by().values_list("created_at", flat=True).first()
 
     @property
     def is_first_page(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -21,6 +23,7 @@ from ..models import TenantQueue
 from ..queries.fleet import count_jobs
 from ..states import State
 from ..status.display_limits import COUNTED_TO, VISITED
+from ..status.job_conditions import CONDITIONS, TIMES, read_moment, searchable_names
 from ..status.job_filters import STATE_LABELS
 from ..status.queue_loads import loads
 from ..text import is_storable
@@ -32,6 +35,10 @@ NAMES_LIST = "tq-task-names"
 """Id of the <datalist> of task names."""
 NAMES_MOST = COUNTED_TO // 2
 """Names of tasks, of tenants and of queues that are suggested."""
+RANGES = {"-1h": _("last hour"), "-24h": _("last 24 hours"), "-7d": _("last 7 days")}
+"""Times of creation that a link selects. In a bookmark they mean the hours before its use."""
+EXAMPLES = {"argument": "invoice=4711", "error": "ValueError"}
+"""What inputs show while they are empty."""
 TENANTS_LIST, QUEUES_LIST = "tq-tenants", "tq-queue-names"
 """Ids of the <datalist> of tenants and of queues."""
 
@@ -109,12 +116,71 @@ class TaskNameFilter(TextFilter):
     suggestions = NAMES_LIST
 
 
+class ConditionsFilter(TextFilter):
+    """Jobs by times, labels and other columns: the inputs of one form."""
+
+    title = _("time, label and more")
+    parameter_name = "created_from"
+    template = "admin/tenantqueue/job/conditions_filter.html"
+
+    def __init__(
+        self, request: HttpRequest, params: dict[str, Any], model: Any, model_admin: Any
+    ) -> None:
+        super().__init__(request, params, model, model_admin)
+        given = {name: params.pop(name) for name in CONDITIONS if name in params}
+        self.used_parameters |= {name: values[-1] for name, values in given.items()}
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(CONDITIONS)
+
+    def expected_parameters(self) -> list[str | None]:
+        return [*CONDITIONS]
+
+    def choices(self, changelist: ChangeList) -> Iterator[Any]:
+        given = {name: changelist.params.get(name) or "" for name in CONDITIONS}
+        yield {
+            "form": f"tq-typed-{self.parameter_name}",
+            "fields": [_field(name, label, given[name]) for name, label in CONDITIONS.items()],
+            "ranges": [
+                {
+                    "label": label,
+                    "selected": given["created_from"] == ago,
+                    "query_string": changelist.get_query_string({"created_from": ago}),
+                }
+                for ago, label in RANGES.items()
+            ],
+            "arguments": searchable_names(),
+            "clear": changelist.get_query_string(dict.fromkeys(CONDITIONS)),
+            "given": [(name, text) for name, text in given.items() if text],
+            "selected": any(given.values()),
+            "query_string": changelist.get_query_string(),
+            "display": self.title,
+        }
+
+
+def _field(name: str, label: Any, text: str) -> dict[str, Any]:
+    """Return what an input shows. A time that cannot be read stays as it was typed."""
+    shown, kind = text, "text"
+    if name in TIMES:
+        with suppress(InvalidArgument):
+            shown = timezone.localtime(read_moment(text)).strftime("%Y-%m-%dT%H:%M") if text else ""
+            kind = "datetime-local"
+    return {
+        "name": name,
+        "label": label,
+        "value": shown,
+        "kind": kind,
+        "example": EXAMPLES.get(name, ""),
+    }
+
+
 def filters_of(*, is_queue_chosen: bool) -> list[type[admin.SimpleListFilter]]:
     """Return the filters of the list: a queue that a link chose takes the place of its names."""
     if is_queue_chosen:
-        return [StateFilter, TenantQueueFilter, TaskNameFilter]
+        return [StateFilter, TenantQueueFilter, TaskNameFilter, ConditionsFilter]
     where = (JobTenantFilter, JobTenantChoiceFilter, JobQueueFilter)
-    return [StateFilter, *where, TaskNameFilter]
+    return [StateFilter, *where, TaskNameFilter, ConditionsFilter]
 
 
 def given_filters(address: Mapping[str, Any]) -> dict[str, str]:

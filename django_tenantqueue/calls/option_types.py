@@ -55,6 +55,7 @@ class TaskOptions(JobOptions, total=False):
     atomic: bool
     hooks: TaskHooks | None
     secret: bool | str | Sequence[str] | None
+    searchable: str | Sequence[str] | None
     schedule: str | Cron | Every | None
     max_per_second: float | None
     burst: int | None

@@ -67,11 +67,14 @@ class Options:
         )
 
 
+LONGEST_LABEL = 2000
+"""Bytes of a label: an index takes no longer ones."""
+
 NAMES = tuple(field.name for field in fields(Options) if field.name != "queue_is_fixed")
 """Names of all options."""
 OF_TASKS = (
-    *("name", "retry_when", "backoff", "backoff_max", "atomic", "hooks", "secret", "schedule"),
-    *("max_per_second", "burst"),
+    *("name", "retry_when", "backoff", "backoff_max", "atomic", "hooks", "secret"),
+    *("searchable", "schedule", "max_per_second", "burst"),
 )
 """Options of a task that its jobs do not have."""
 APPS = {
@@ -249,7 +252,12 @@ def read_labels(name: str, value: Any) -> tuple[str, ...]:
 
 def check_labels(labels: Sequence[str]) -> list[str]:
     """Return the labels of a job that is enqueued; raise InvalidOption when they are too long."""
-    size, most = sum(len(label.encode()) for label in labels), get_settings().max_label_bytes
+    sizes = [len(label.encode()) for label in labels]
+    if max(sizes, default=0) > LONGEST_LABEL:
+        raise InvalidOption(
+            f"labels: one is {max(sizes):,} bytes, more than {LONGEST_LABEL:,}: give a shorter one"
+        )
+    size, most = sum(sizes), get_settings().max_label_bytes
     if size > most:
         raise InvalidOption(
             f"labels: they are {size:,} bytes, more than TENANTQUEUE['MAX_LABEL_BYTES'] = "

@@ -36,6 +36,7 @@ from ..exceptions import InvalidArgument, NotAllowed, Permanent, UnknownTask, Un
 from ..features import Feature, hooks
 from .arguments import RESULT_MARK, TICK_MARK, encode_args, size_of, write_alias
 from .options import Options
+from .searchable_option import with_keys
 from .secret_option import Secret, marked
 from .task_hooks import TaskHooks
 
@@ -68,7 +69,8 @@ class RegisteredTask(Protocol):
 class Source:
     """What to run. `name` is what people filter by; `func`, if any, is for check_call().
 
-    `secret`: what a task declares as secret in its arguments.
+    `secret`: what a task declares as secret in its arguments. `searchable`: its parameters whose
+    values are searched for.
     """
 
     source_type: str
@@ -78,6 +80,7 @@ class Source:
     is_async: bool
     func: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
     secret: Secret | None = field(default=None, compare=False, repr=False)
+    searchable: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     def encode(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, follows: bool = False
@@ -104,10 +107,13 @@ class Source:
                 "Placeholder('result') is for the arguments of a call that follows a job, as in "
                 "first.using(on_success=second.call(Placeholder('result')))"
             )
-        if self.secret is None:
+        if self.secret is None and not self.searchable:
             return text
         task = known_task(self.source_type, self.source_method) or find_task(self.source_method)
-        return marked(text, self.secret, signature_of(task.func), args, kwargs)
+        signature = signature_of(task.func)
+        if self.searchable:
+            text = with_keys(text, self.searchable, signature, args, kwargs)
+        return text if self.secret is None else marked(text, self.secret, signature, args, kwargs)
 
     def check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Raise TypeError now, not in the worker, when the arguments do not fit."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from ..exceptions import InvalidArgument
 from ..gate_keys import gate_key
+from . import searchable_option, secret_option
 from .arguments import encode_args
-from .secret_option import KEY
 from .sources import Source, find_task, signature_of
 from .unique import Unique, check_key
 
@@ -41,7 +41,8 @@ def _default_key(
     if source.source_type == "task":
         text = _with_all_arguments(source, args, kwargs, text)
     call = json.loads(text)
-    call.pop(KEY, None)  # a task that declares an argument as secret keeps its keys
+    for mark in (secret_option.KEY, searchable_option.KEY):
+        call.pop(mark, None)  # a task that begins to declare an argument keeps its keys
     what = (source.source_type, source.source_id, source.source_method, call)
     digest = hashlib.blake2b(
         json.dumps(what, sort_keys=True, separators=(",", ":")).encode(), digest_size=16

@@ -69,3 +69,10 @@ CREATE INDEX tenantqueue_job_errors
 -- What a gate holds, by queue and gate. Jobs that are not held are not in it.
 CREATE INDEX tenantqueue_job_held ON tenantqueue_job_hot (queue_id, held_by, run_at)
     WHERE held_by IS NOT NULL;
+
+-- Labels, and arguments that a task declares searchable. Other jobs are in neither. Each entry is
+-- made at once: else some statement of a worker would make the entries of thousands of jobs.
+CREATE INDEX tenantqueue_job_labels ON tenantqueue_job_hot USING gin (labels)
+    WITH (fastupdate = off) WHERE labels IS NOT NULL;
+CREATE INDEX tenantqueue_job_search ON tenantqueue_job_hot USING gin (search)
+    WITH (fastupdate = off) WHERE search IS NOT NULL;

@@ -52,6 +52,8 @@ CREATE TABLE tenantqueue_job (
     result_ref text,
     errors jsonb,
     follow_ups jsonb,
+    -- the keys of searchable arguments: calls/searchable_option.py
+    search jsonb GENERATED ALWAYS AS (args -> 'search') STORED,
     CONSTRAINT tenantqueue_job_finished CHECK (final = (finished_at IS NOT NULL)),
     CONSTRAINT tenantqueue_job_final CHECK (final = (state IN ('success', 'error', 'cancelled'))),
     CONSTRAINT tenantqueue_job_active CHECK (
@@ -109,6 +111,12 @@ CREATE INDEX tenantqueue_history_creator
 CREATE INDEX tenantqueue_history_errors
     ON tenantqueue_job_history (left(task, 300), tenantqueue_error_class(errors), finished_at, id)
     WHERE state = 'error';
+
+-- Labels, and arguments that a task declares searchable. Other jobs are in neither.
+CREATE INDEX tenantqueue_history_labels ON tenantqueue_job_history USING gin (labels)
+    WHERE labels IS NOT NULL;
+CREATE INDEX tenantqueue_history_search ON tenantqueue_job_history USING gin (search)
+    WHERE search IS NOT NULL;
 
 -- Normally empty: takes rows for which maintenance has made no month yet, so that a finish
 -- never fails.

@@ -15,10 +15,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..batches import BATCH
+from ..exceptions import InvalidArgument
 from ..models import TenantQueue
 from ..queries.lists import NEWEST, JobFilter
 from ..states import ACTIVE, ELSEWHERE, FINAL, UNFINISHED, State
 from ..text import is_storable, read_number
+from .job_conditions import CONDITIONS, only_tenant, read_conditions
 from .job_pages import QUEUES_MOST, JobPage, find_jobs, queue_ids
 from .task_names import is_known
 
@@ -43,6 +45,7 @@ LABELS: dict[str, Any] = {
     "queue": _("queue"),
     "queue_id": _("tenant queue"),
     "task": _("task name"),
+    **CONDITIONS,
     SEARCH: _("search"),
 }
 """All filters, by their names in addresses and in the arguments of bulk actions."""
@@ -68,7 +71,7 @@ class Asked:
 
     def below(self, before: int) -> Asked:
         """Return the same for jobs below an id only."""
-        return replace(self, filter=replace(self.filter, before=before))
+        return replace(self, filter=replace(self.filter, before=min(before, self.filter.before)))
 
     def page(self, using: str, *, size: int, by_id: bool = False) -> JobPage:
         """Return the newest jobs, see find_jobs()."""
@@ -137,11 +140,20 @@ def read_filters(
         JobFilter(None if state is None else STATE_GROUPS[state], task=values.get("task")),
     )
     tenant, queue_name = values.get("tenant"), values.get("queue")
+    queue = None
     if given_id := values.get("queue_id"):
         known = (read_number(given_id) or 2**31) < 2**31
         queue = TenantQueue.objects.using(using).filter(pk=given_id).first() if known else None
         if queue is None or (tenants is not None and queue.tenant not in tenants):
             return _problem(gettext("There is no queue %s.") % given_id)
+    of_keys = tenant if queue is None else queue.tenant
+    if of_keys is None:
+        of_keys = only_tenant(tenants)
+    try:
+        asked = read_conditions(using, values, asked, tenant=of_keys)
+    except InvalidArgument as error:
+        return _problem(str(error))
+    if queue is not None:
         return Asked(replace(asked, queues=(queue.pk,)), queue=queue)
     if tenant is None and queue_name is None:
         seen = None if tenants is None else queue_ids(using, tenants=tenants)

@@ -9,13 +9,17 @@ from fnmatch import translate
 from functools import lru_cache
 from typing import Any
 
+from ..calls import searchable_option, secret_option
 from ..calls.known import known_secret, known_signature
-from ..calls.secret_option import KEY, Places, keyword_name, parameter_names, places_of, read_mark
+from ..calls.secret_option import Places, keyword_name, parameter_names, places_of, read_mark
 from ..conf import get_settings
 from ..models import Job
 
 MASK = "••••••"
 """What is shown in place of a secret value."""
+
+MARKS = (secret_option.KEY, searchable_option.KEY)
+"""Keys of stored arguments that are not shown."""
 
 COLUMNS = ("args", "result_data", "stats", "context", "unique_key", "exclusive_key", "follow_ups")
 """The attributes of a job that may hold secret values, and what masked_columns() masks."""
@@ -52,7 +56,7 @@ class Mask:
         return {
             name: known[name] if name in known else MASK if self.whole else masked(value)
             for name, value in stored.items()
-            if name != KEY
+            if name not in MARKS
         }
 
     def result(self, value: Any) -> Any:
@@ -107,7 +111,7 @@ def masked_columns(columns: Mapping[str, Any]) -> dict[str, Any]:
     mask = mask_of(columns["source_type"], columns["source_id"], columns["source_method"], stored)
     call = None if stored is None else mask.call(stored)
     plain = (
-        {name: value for name, value in stored.items() if name != KEY}
+        {name: value for name, value in stored.items() if name not in MARKS}
         if isinstance(stored, dict)
         else stored
     )

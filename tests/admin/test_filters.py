@@ -45,7 +45,8 @@ def test_filters_of_jobs_say_which_parameters_they_use(admin_user: User) -> None
     queue = make_queue("acme", "mails")
     make_job(queue)
 
-    typed = changelist_of(Job, admin_user, "state=ready&tenant=acme&queue=mails&task=a.b")
+    query = "state=ready&tenant=acme&queue=mails&task=a.b&label=x&worker=5"
+    typed = changelist_of(Job, admin_user, query)
     chosen = changelist_of(Job, admin_user, f"queue_id={queue.pk}")
 
     assert [spec.used_parameters for spec in typed.filter_specs] == [
@@ -54,10 +55,12 @@ def test_filters_of_jobs_say_which_parameters_they_use(admin_user: User) -> None
         {},
         {"queue": "mails"},
         {"task": "a.b"},
+        {"label": "x", "worker": "5"},
     ]
     assert [spec.used_parameters for spec in chosen.filter_specs] == [
         {},
         {"queue_id": str(queue.pk)},
+        {},
         {},
     ]
 

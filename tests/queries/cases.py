@@ -76,6 +76,7 @@ DETAIL_ENDS = ("tenantqueue_history_monitor",)
 RATE = ("tenantqueue_queuerate_pkey",)
 BUSY = {"listed": 20, "visits": 2000, "active": 10_000, "startable": 1000, "blocked": 0}
 WITHOUT_SCANS = dict.fromkeys(changes.AVOIDED, "off")
+BITMAPS = {**dict.fromkeys(lists._AVOIDED, "off"), **lists.BITMAPS}
 ORDERED = dict.fromkeys(lists._AVOIDED, "off")
 TASK = "tests.testapp.tasks.noop"
 OLD = 400_000
@@ -760,6 +761,8 @@ CASES: dict[str, list[Case]] = {
                 {"queues": True},
                 {"text": "unknown"},
                 {"text": RARE, "queues": True},
+                {"after": OLD, "created_from": TOMORROW},
+                {"label": "unknown", "worker": 1, "priority": 240},
             )
         ),
     ],
@@ -779,7 +782,10 @@ CASES: dict[str, list[Case]] = {
                 4000,
                 settings=ORDERED,
             )
-            for more in ({}, {"before": OLD}, {"text": "unknown"})
+            for more in (
+                *({}, {"before": OLD}, {"text": "unknown"}),
+                {"before": OLD, "after": OLD - 50_000, "session": "unknown"},
+            )
         ),
     ],
     "list_history_of_task": [
@@ -800,6 +806,44 @@ CASES: dict[str, list[Case]] = {
         Case(listed(*State, created_by="7"), OF_USER, 300, settings=ORDERED),
         Case(listed(*State, created_by="7", queues=True), OF_USER, 300, settings=ORDERED),
         Case(listed(*State, created_by="unknown"), OF_USER, settings=ORDERED),
+    ],
+    "list_jobs_of_key": [
+        *(
+            Case(
+                listed(*chosen, **{name: value, f"key_{name}": value}),
+                (f"tenantqueue_{leaf}_{index}",),
+                most,
+                settings=BITMAPS,
+            )
+            for chosen, leaf in ((("scheduled", "ready"), "job"), ((), "history"))
+            for name, value, index, most in (
+                ("label", "label-7", "labels", 1500),
+                ("label", "all", "labels", 3000),
+                ("label", "unknown", "labels", 100),
+                ("argument", "invoice=7", "search", 1500),
+            )
+        ),
+        Case(
+            listed(*UNFINISHED, session="labelled/1", key_session="labelled/1"),
+            ("tenantqueue_job_session_line", "tenantqueue_job_session_inside"),
+            4000,
+            settings=BITMAPS,
+        ),
+        Case(
+            listed(*UNFINISHED, error="Lost", error_end="%.Lost", key_error="Lost"),
+            ("tenantqueue_job_errors", "tenantqueue_job_slots"),
+            SLOT_INDEX,
+            settings=BITMAPS,
+        ),
+    ],
+    "find_first_created": [
+        Case(
+            lambda _, days=days: {"moment": datetime.now(UTC) + timedelta(days=days)},
+            (*HOT_KEY, "tenantqueue_history_pkey"),
+            1500,
+            settings=ORDERED,
+        )
+        for days in (-30, 0, 1)
     ],
     "list_jobs_of_sources": [
         Case(of_sources("shop.report"), OF_SOURCES, 2000, settings=ORDERED),

@@ -250,6 +250,14 @@ OWNED = (
     "'success' ELSE 'ready' END, CASE WHEN n % 20 > 0 THEN now() END "
     "FROM generate_series(1, 20000) n"
 )
+LABELLED = (
+    "INSERT INTO tenantqueue_job (queue_id, lane, priority, task, source_type, source_method, "
+    "labels, args, session_key, final, state, finished_at, run_at) SELECT 1 + n % 9, 300, 300, "
+    f"{NAME}, 'task', {NAME}, ARRAY['label-' || n % 400, 'all'], jsonb_build_object('search', "
+    "jsonb_build_array('invoice=' || n % 400)), CASE WHEN n % 4 = 0 THEN 'labelled/1' END, "
+    "n % 2 > 0, CASE WHEN n % 2 > 0 THEN 'success' ELSE 'scheduled' END, CASE WHEN n % 2 > 0 THEN "
+    "now() END, now() + interval '1 year' FROM generate_series(1, 20000) n"
+)
 CHURN = (
     # claims that were rolled back
     (
@@ -316,6 +324,7 @@ def fill() -> Filled:
         cursor.execute(HISTORY, {"since": month})
         cursor.execute(ENDED_DETAILS, {})
         cursor.execute(OWNED)
+        cursor.execute(LABELLED)
         for statement in TOKENS:
             cursor.execute(statement)
         for statement in CHURN:

@@ -46,7 +46,12 @@ def listed(
         "states": list(chosen),
         "final": FINAL.issuperset(chosen),
         "queues": filled.open_queues[:3] if queues else None,
-        **dict.fromkeys(("task", "text", "source_id", "created_by")),
+        **dict.fromkeys(("task", "text", "source_id", "created_by", "creator", "error_end")),
+        **dict.fromkeys(lists.CHECKED),
+        **dict.fromkeys(f"key_{name}" for name in lists.KEYS),
+        "after": 0,
+        "month_from": "-infinity",
+        "month_to": "infinity",
         "source_types": [],
         **more,
     }

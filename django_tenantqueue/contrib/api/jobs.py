@@ -16,11 +16,13 @@ from ninja import Path, Query, Router
 
 from ...calls.sources import INTERNAL
 from ...conf import get_settings
+from ...exceptions import InvalidArgument
 from ...models import Job
 from ...operations import control
 from ...queries.lists import NEWEST, JobFilter
 from ...states import State
 from ...status.callback_progress import show_details
+from ...status.job_conditions import read_conditions
 from ...status.job_filters import STATE_GROUPS, Asked
 from ...status.job_pages import queue_ids
 from ...text import is_storable
@@ -35,6 +37,8 @@ router = Router(tags=["jobs"])
 
 JobId = Annotated[int, Path(ge=1, le=schemas.MOST_ID)]
 Name = Annotated[str | None, Query(min_length=1, max_length=500)]
+Moment = Annotated[str | None, Query(min_length=1, max_length=40)]
+"""A time of a filter: see read_moment()."""
 
 
 def answer(body: Any, status: int = 200, **headers: str) -> HttpResponse:
@@ -160,18 +164,53 @@ def list_jobs(
     state: StateGroup | None = None,
     task: Name = None,
     queue: Name = None,
+    created_from: Moment = None,
+    created_to: Moment = None,
+    ended_from: Moment = None,
+    ended_to: Moment = None,
+    label: Name = None,
+    argument: Name = None,
+    created_by: Name = None,
+    limit_user: Name = None,
+    session: Name = None,
+    priority: Annotated[int | None, Query(ge=-32768, le=32767)] = None,
+    error: Name = None,
     before: Annotated[int, Query(ge=1, le=NEWEST)] = NEWEST,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> HttpResponse:
     """List jobs, newest first."""
     caller, using = caller_of(request), get_settings().database
-    for value in (task, queue):
-        if value is not None and not is_storable(value):
+    given = {
+        name: str(value)
+        for name, value in {
+            "task": task,
+            "queue": queue,
+            "created_from": created_from,
+            "created_to": created_to,
+            "ended_from": ended_from,
+            "ended_to": ended_to,
+            "label": label,
+            "argument": argument,
+            "created_by": created_by,
+            "limit_user": limit_user,
+            "session": session,
+            "error": error,
+            "priority": priority,
+        }.items()
+        if value is not None
+    }
+    for value in given.values():
+        if not is_storable(value):
             raise ApiError(422, f"{value!r} cannot be a name.")
     queues = queue_ids(using, tenant=caller.tenant, name=queue)
     states = None if state is None else STATE_GROUPS[state]
-    asked = Asked(JobFilter(states, queues=queues, task=task, before=before))
-    page = next(asked.walk(using, size=limit))
+    try:
+        narrowed = read_conditions(
+            using, given, JobFilter(states, queues=queues, task=task), tenant=caller.tenant
+        )
+    except InvalidArgument as wrong:
+        raise ApiError(422, str(wrong)) from None
+    page = next(Asked(narrowed).below(before).walk(using, size=limit))
     rows = Job.objects.using(using).select_related("queue").defer(*shown.HEAVY)
     found = rows.find_many(page.ids)
     jobs = (found[i] for i in page.ids if i in found)

@@ -18,7 +18,25 @@ from ...status.job_filters import Asked, Count, count_matching, read_filters
 from ...text import number_of
 from ..subcommand import Subcommand
 
-FILTERS = ("state", "tenant", "queue", "queue_id", "task")
+TIME = "2026-11-24T02:00, or -24h"
+HELP = {
+    "created_from": f"created then or later: {TIME}",
+    "created_to": "created before",
+    "ended_from": "ended then or later",
+    "ended_to": "ended before",
+    "label": "exact label",
+    "argument": "exact value of a searchable argument: invoice=4711",
+    "created_by": "the person or system that requested the jobs",
+    "limit_user": "the user of a user limit; add --tenant",
+    "session": "key of a session; add --tenant",
+    "worker": "id of a worker",
+    "priority": "the priority of the jobs",
+    "error": "class of the last error",
+}
+"""What the options of the other filters say."""
+DESTS = {"priority": "of_priority"}
+"""The filters whose options have another name: --priority is the new one."""
+FILTERS = ("state", "tenant", "queue", "queue_id", "task", *HELP)
 """Options that set the filters of the same names."""
 NONE = Count(0, is_exact=True)
 TO_TENANT = "the tenant that jobs move to, for move (default: that of each job; empty: no tenant)"
@@ -39,6 +57,8 @@ class Bulk(Subcommand):
         add("--queue", help="exact name of queues")
         add("--queue-id", help="id of one tenant queue")
         add("--task", help="exact name of a task")
+        for name, text in HELP.items():
+            add(f"--{DESTS.get(name, name).replace('_', '-')}", help=text)
         add("--all", action="store_true", help="required if there is no filter")
         add("--priority", type=int, help="the new priority, for change_priority")
         add("--to-queue", help="the queue that jobs move to, for move")
@@ -55,7 +75,8 @@ class Bulk(Subcommand):
                 f"{using!r}: workers run bulk actions there",
                 returncode=2,
             )
-        filters = {name: options[name] for name in FILTERS if options[name] is not None}
+        given = {name: options[DESTS.get(name, name)] for name in FILTERS}
+        filters = {name: value for name, value in given.items() if value is not None}
         if not filters and not options["all"]:
             raise CommandError("no filter is given: add one, or --all", returncode=2)
         action, values = options["action"], _values(options)

@@ -9,14 +9,14 @@ WITH candidate AS MATERIALIZED (
     (
         SELECT
             NULL AS newest_of,
--- include: search_text
+-- include: listed_columns
         FROM tenantqueue_job_hot j
         WHERE j.state IN ('queued', 'running') AND ARRAY['queued', 'running'] && %(states)s::text[]
         UNION ALL
         (
             SELECT
                 NULL,
--- include: search_text
+-- include: listed_columns
             FROM tenantqueue_job_hot j
             WHERE j.state = 'scheduled' AND 'scheduled' = ANY (%(states)s::text[])
             ORDER BY j.run_at
@@ -29,12 +29,14 @@ WITH candidate AS MATERIALIZED (
     FROM unnest(%(states)s::text[]) AS wanted (state)
     CROSS JOIN LATERAL (
         SELECT
--- include: search_text
+-- include: listed_columns
         FROM tenantqueue_job_history j
         WHERE %(final)s::boolean  -- here, or all leaves would be planned
             AND j.state IN ('error', 'cancelled')
-            AND j.state >= wanted.state
+            AND (j.state, j.id) >= (wanted.state, %(after)s)
             AND (j.state, j.id) < (wanted.state, %(before)s)
+            AND j.finished_at >= %(month_from)s::timestamptz
+            AND j.finished_at < %(month_to)s::timestamptz
         ORDER BY j.state DESC, j.id DESC
         LIMIT %(most)s
     ) job

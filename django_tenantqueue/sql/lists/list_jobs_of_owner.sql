@@ -10,10 +10,11 @@ WITH candidate AS MATERIALIZED (
     FROM unnest(%(source_types)s::text[]) AS kind (name)
     CROSS JOIN LATERAL (
         SELECT
--- include: search_text
+-- include: listed_columns
         FROM tenantqueue_job j
         WHERE %(source_id)s::text IS NOT NULL AND j.source_id <> ''
-            AND (j.source_type, j.source_id) >= (kind.name, %(source_id)s::text)
+            AND (j.source_type, j.source_id, j.id)
+                >= (kind.name, %(source_id)s::text, %(after)s)
             AND (j.source_type, j.source_id, j.id)
                 < (kind.name, %(source_id)s::text, %(before)s)
         ORDER BY j.source_type DESC, j.source_id DESC, j.id DESC
@@ -23,10 +24,10 @@ WITH candidate AS MATERIALIZED (
     (
         SELECT
             '',
--- include: search_text
+-- include: listed_columns
         FROM tenantqueue_job j
         WHERE %(created_by)s::text IS NOT NULL AND j.created_by IS NOT NULL
-            AND j.created_by >= %(created_by)s::text
+            AND (j.created_by, j.id) >= (%(created_by)s::text, %(after)s)
             AND (j.created_by, j.id) < (%(created_by)s::text, %(before)s)
         ORDER BY j.created_by DESC, j.id DESC
         LIMIT %(most)s

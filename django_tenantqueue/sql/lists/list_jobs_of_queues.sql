@@ -12,26 +12,30 @@ WITH RECURSIVE
     FROM step
     CROSS JOIN LATERAL (
         SELECT
--- include: search_text
+-- include: listed_columns
         FROM tenantqueue_job_hot j
         WHERE j.state = 'ready'
-            AND (j.lane, j.queue_id, j.priority) >= (step.lane, step.queue_id, step.priority)
             AND (j.lane, j.queue_id, j.priority, j.id)
                 < (step.lane, step.queue_id, step.priority, %(before)s)
+            AND (j.lane, j.queue_id, j.priority, j.id)
+                >= (step.lane, step.queue_id, step.priority, %(after)s)
         ORDER BY j.lane DESC, j.queue_id DESC, j.priority DESC, j.id DESC
         LIMIT %(most)s
     ) job
     WHERE NOT %(final)s::boolean
+        AND (%(priority)s::integer IS NULL OR step.priority = %(priority)s::integer)
     UNION ALL
     SELECT wanted.id::text, job.*
     FROM unnest(%(queues)s::integer[]) AS wanted (id)
     CROSS JOIN LATERAL (
         SELECT
--- include: search_text
+-- include: listed_columns
         FROM tenantqueue_job_history j
         WHERE %(final)s::boolean  -- here, or all leaves would be planned
-            AND j.queue_id >= wanted.id
+            AND (j.queue_id, j.id) >= (wanted.id, %(after)s)
             AND (j.queue_id, j.id) < (wanted.id, %(before)s)
+            AND j.finished_at >= %(month_from)s::timestamptz
+            AND j.finished_at < %(month_to)s::timestamptz
         ORDER BY j.queue_id DESC, j.id DESC
         LIMIT %(most)s
     ) job

@@ -17,7 +17,8 @@ FROM seen
 LEFT JOIN LATERAL (
     SELECT candidate.id
     FROM candidate
-    WHERE candidate.id < %(before)s AND candidate.id >= seen.floor AND candidate.fits
+    WHERE candidate.id < %(before)s AND candidate.id >= seen.floor
+        AND candidate.id >= %(after)s AND candidate.fits
         AND candidate.state = ANY (%(states)s::text[])
         AND (%(queues)s::integer[] IS NULL OR candidate.queue_id = ANY (%(queues)s::integer[]))
         AND (%(task)s::text IS NULL OR candidate.task = %(task)s::text)

@@ -155,6 +155,17 @@
         }
     }
 
+    // An address has no filters that were left empty.
+    document.addEventListener("formdata", function (event) {
+        if (event.target.id.startsWith("tq-typed-")) {
+            for (const [name, value] of Array.from(event.formData)) {
+                if (value === "") {
+                    event.formData.delete(name);
+                }
+            }
+        }
+    });
+
     if (box()) {
         box().closest("label").hidden = false;
         box().checked = remembered();
