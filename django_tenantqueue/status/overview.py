@@ -87,10 +87,12 @@ class Overview:
         return percentile(self.counts.waits, share)
 
 
-def read_overview(using: str, hours: int, tenants: Collection[str] | None = None) -> Overview:
+def read_overview(
+    using: str, hours: int, tenants: Collection[str] | None = None, *, idle: bool = False
+) -> Overview:
     """Read the page; `hours` is a key of PERIODS. No statement walks the history or the backlog.
 
-    With `tenants`, of VISITED queues of these tenants alone.
+    With `tenants`, of VISITED queues of these tenants alone; with `idle`, also of idle ones.
     """
     with read_in_order(using):
         if tenants is None:
@@ -102,7 +104,7 @@ def read_overview(using: str, hours: int, tenants: Collection[str] | None = None
             ids = queue_ids(using, tenants=tenants)
             seen = ids[:VISITED]
             found = loads(using, seen)
-            busy = Busy(busy_among(using, found.values()), len(ids) > VISITED)
+            busy = Busy(busy_among(using, found.values(), idle=idle), len(ids) > VISITED)
             report = read_report_of(using, tenants, found.values(), busy)
     queues = busy.queues[:LISTED]
     seconds = PERIODS[hours]
