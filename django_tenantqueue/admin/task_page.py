@@ -22,7 +22,7 @@ from django.utils.translation import gettext_lazy as _
 from ..conf import get_settings
 from ..exceptions import InvalidOption
 from ..histogram import percentile
-from ..models import Change, TaskControl
+from ..models import Change, Job, TaskControl
 from ..operations import task_control as operations
 from ..queries.figures import Counts
 from ..queries.tasks import TaskLoad
@@ -32,7 +32,6 @@ from ..status.failures import figure_name, read_failures
 from ..status.figures import duration_text, rate_text
 from ..status.job_pages import QUEUES_APART, queue_ids
 from ..status.task_figures import TaskFigures, read_task_figures
-from ..status.visible import visible_jobs
 from ..text import is_storable
 from .acting import acting
 from .change_text import described
@@ -75,7 +74,6 @@ class Asked:
     task: str
     hours: int
     tenant: str | None
-    tenants: frozenset[str] | None
     queues: tuple[int, ...] | None
 
     @property
@@ -101,7 +99,7 @@ def _read(request: HttpRequest) -> Asked:
         tenants = frozenset({tenant})
     if tenants is not None:
         queues = queue_ids(get_settings().database, tenants=tenants)
-    return Asked(task, read_hours(request), tenant, tenants, queues)
+    return Asked(task, read_hours(request), tenant, queues)
 
 
 def task_view(request: HttpRequest, model_admin: JobActions) -> HttpResponse:
@@ -254,7 +252,9 @@ def _job_filters(asked: Asked, **more: str) -> dict[str, str]:
 
 def _tiles(using: str, asked: Asked, figures: TaskFigures, load: TaskLoad | None) -> list[Tile]:
     points, counts = figures.points, figures.sums[asked.hours]
-    active = visible_jobs(using, asked.tenants).active().filter(task=asked.task).order_by()
+    active = Job.objects.using(using).active().filter(task=asked.task).order_by()
+    if asked.queues is not None:
+        active = active.filter(queue_id__in=asked.queues)
     running = len(active.values_list("pk", flat=True)[:COUNTED_TO])
     tiles = [
         Tile(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.formats import localize
 from django.utils.http import urlencode
+from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -31,9 +32,8 @@ from ..gate_keys import LIMIT_USER
 from ..models import Change, ConcurrentJobMonitor, Job, Session, TenantQueue, UserLimit
 from ..operations.erasure import erase_tenant
 from ..queries.lists import read_in_order
-from ..states import State
-from ..status.display_limits import VISITED
-from ..status.job_pages import queue_ids
+from ..status.held import users_at_limit
+from ..status.overview import Overview
 from ..text import is_storable
 from .acting import acting
 from .base import TenantQueueModelAdmin
@@ -91,10 +91,11 @@ def tenant_view(
         return _act(request, model_admin, tenant)
     if request.method != "GET":
         return HttpResponseNotAllowed(["GET", "POST"])
-    context = _overview(request, tenant)
-    if "live" in request.GET:
-        return TemplateResponse(request, "admin/tenantqueue/home.html", context)
-    return _page(request, model_admin, tenant, context)
+    with read_in_order(model_admin.using):
+        context = _overview(request, tenant)
+        if "live" in request.GET:
+            return TemplateResponse(request, "admin/tenantqueue/home.html", context)
+        return _page(request, model_admin, tenant, context)
 
 
 def _overview(request: HttpRequest, tenant: str) -> dict[str, Any]:
@@ -125,7 +126,8 @@ def _page(
     tenant: str,
     context: dict[str, Any],
 ) -> HttpResponse:
-    queues = list(TenantQueue.objects.using(model_admin.using).filter(tenant=tenant).only("paused"))
+    overview: Overview = context["overview"]
+    paused = [queue.paused for queue in overview.seen]
     may_change = model_admin.has_change_permission(request)
     filters = filters_of(tenant)
     return model_admin.page(
@@ -134,35 +136,43 @@ def _page(
         gettext("Tenant %s") % (tenant or NOTHING),
         **context,
         tenant=tenant,
-        num_queues=len(queues),
-        may_pause=may_change and any(not queue.paused for queue in queues),
-        may_resume=may_change and any(queue.paused for queue in queues),
-        may_erase=bool(queues) and _may_erase(request, tenant),
+        num_queues=len(paused),
+        may_pause=may_change and not all(paused),
+        may_resume=may_change and any(paused),
+        may_erase=bool(paused) and _may_erase(request, tenant),
         jobs_url=jobs_url(**filters),
         downloads=[
             (form, f"{reverse('admin:tenantqueue_job_export', args=[form])}?{urlencode(filters)}")
             for form in ("jsonl", "csv")
         ],
-        sections=list(_sections(request, model_admin, tenant)),
+        sections=list(_sections(request, model_admin, tenant, overview)),
+        lists=list(_lists(request, model_admin, tenant)),
     )
 
 
 def _sections(
-    request: HttpRequest, model_admin: TenantQueueModelAdmin[TenantQueue], tenant: str
+    request: HttpRequest,
+    model_admin: TenantQueueModelAdmin[TenantQueue],
+    tenant: str,
+    overview: Overview,
 ) -> Iterator[RowTable]:
     """Yield the tables of rows of the tenant that the user may see, those with rows."""
     using = model_admin.using
-    ids = queue_ids(using, tenant=tenant)[:VISITED]
+    ids = [queue.id for queue in overview.seen]
+    are_held = any(held.gate == LIMIT_USER for held in overview.report.held)
+    keys = users_at_limit(using, ids) if are_held else []
     stopped = Q(paused=True) | Q(halted_at__isnull=False)
     wanted: list[tuple[type[Model], Any, object]] = [
-        (UserLimit, {"gate_key__in": _full_users(using, ids)}, _("users at their limit")),
+        (UserLimit, {"gate_key__in": keys}, _("users at their limit")),
         (Session, Q(stopped, tenant=tenant), _("paused and halted sessions")),
         (ConcurrentJobMonitor, {"tenant": tenant}, None),
     ]
-    for hook in hooks(Feature.tenant_tables):
-        for model, lookup in hook().items():
-            value = ids if lookup == "queue_id__in" else tenant
-            wanted.append((model, {lookup: value}, None))
+    shown = _in_lists()
+    wanted += [
+        (model, {lookup: ids if lookup == "queue_id__in" else tenant}, None)
+        for model, lookup in _tables_of_features().items()
+        if model in shown
+    ]
     wanted.append((Change, {"tenant": tenant}, _("recent changes")))
     for model, chosen, title in wanted:
         found = admin_of(request, model_admin.admin_site, model)
@@ -175,12 +185,27 @@ def _sections(
             yield section
 
 
-def _full_users(using: str, queues: Sequence[int]) -> list[str]:
-    """Return the keys of the users whose limits hold the first VISITED jobs of these queues."""
-    held = Job.objects.using(using).unfinished().filter(state=State.HELD, held_by=LIMIT_USER)
-    jobs = held.filter(queue_id__in=queues).order_by()
-    with read_in_order(using):
-        return sorted(set(jobs.values_list("limit_user", flat=True)[:VISITED]))
+def _lists(
+    request: HttpRequest, model_admin: TenantQueueModelAdmin[TenantQueue], tenant: str
+) -> Iterator[tuple[str, str]]:
+    """Yield the title and the address of further lists with rows of the tenant."""
+    for model in _tables_of_features():
+        found = admin_of(request, model_admin.admin_site, model)
+        if found and model not in _in_lists() and TenantFilter in found.list_filter:
+            url = f"{found.list_url}?{urlencode(filters_of(tenant))}"
+            yield capfirst(str(found.opts.verbose_name_plural)), url
+
+
+def _tables_of_features() -> dict[type[Model], str]:
+    found: dict[type[Model], str] = {}
+    for hook in hooks(Feature.tenant_tables):
+        found |= hook()
+    return found
+
+
+def _in_lists() -> set[type[Model]]:
+    """Return the models of features that are read for the page: rows that can be in trouble."""
+    return {model for hook in hooks(Feature.lists) for model in hook().values()}
 
 
 def _act(
