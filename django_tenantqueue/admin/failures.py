@@ -42,8 +42,8 @@ from .charts import sparkline
 from .confirmation import confirm, is_answered
 from .formats import NOTHING, breakable, counted, moment, state_badge
 from .home import RANGES, failures_url, read_hours
-from .links import job_url
-from .visible import may_retry, visible_tenants
+from .links import job_url, place_link, task_link
+from .visible import may_retry, sees_queues, visible_tenants
 
 if TYPE_CHECKING:
     from .job_actions import JobActions
@@ -51,7 +51,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What the address asks for; an empty text is no filter. `queues`: None is any."""
+    """What the address asks for; an empty text is no filter. `queues`: None is any.
+
+    `linked`: whether the names of queues are links.
+    """
 
     hours: int
     task: str
@@ -59,6 +62,7 @@ class Filter:
     tenant: str
     queue: str
     queues: tuple[int, ...] | None
+    linked: bool
 
     @property
     def query(self) -> dict[str, str]:
@@ -78,7 +82,7 @@ def _read(request: HttpRequest) -> Filter:
     if texts["tenant"] or texts["queue"] or tenants is not None:
         tenant, queue = (clean_text(texts[n]) or None for n in ("tenant", "queue"))
         queues = queue_ids(get_settings().database, tenant=tenant, name=queue, tenants=tenants)
-    return Filter(read_hours(request), **texts, queues=queues)
+    return Filter(read_hours(request), **texts, queues=queues, linked=sees_queues(request))
 
 
 def failures_view(request: HttpRequest, model_admin: JobActions) -> HttpResponse:
@@ -99,7 +103,7 @@ def failures_view(request: HttpRequest, model_admin: JobActions) -> HttpResponse
         "admin/tenantqueue/failures.html",
         gettext("Failures"),
         **_shared(request, model_admin, asked, page),
-        lines=[_line(line, asked) for line in page.lines],
+        lines=[shown_line(line, asked) for line in page.lines],
         listed=PAGE if len(page.lines) == PAGE else None,
     )
 
@@ -145,12 +149,14 @@ def _show(
         "admin/tenantqueue/failure_group.html",
         gettext("Failures of %(task)s") % {"task": group.task},
         **_shared(request, model_admin, asked, page),
-        group={"task": breakable(group.task), "error": breakable(group.error)},
-        line=_line(page.lines[0], asked) if page.lines else None,
+        group={"task": task_link(group.task), "error": breakable(group.error)},
+        line=shown_line(page.lines[0], asked) if page.lines else None,
         jobs=[
             {
                 **_job(found[i], found[i].error == group.error),
-                "queue": _queue_name(queues.get(found[i].queue_id, found[i].queue_id)),
+                "queue": _place(
+                    queues.get(found[i].queue_id, found[i].queue_id), linked=asked.linked
+                ),
             }
             for i in shown
             if i in found
@@ -183,9 +189,10 @@ def _shared(
     }
 
 
-def _line(line: FailureLine, asked: Filter) -> dict[str, Any]:
+def shown_line(line: FailureLine, asked: Filter) -> dict[str, Any]:
+    """Return what a table shows of a group."""
     return {
-        "task": breakable(line.task),
+        "task": task_link(line.task),
         "error": breakable(line.error),
         "url": asked.group_url(line.task, line.error),
         "failed": line.failed,
@@ -193,19 +200,19 @@ def _line(line: FailureLine, asked: Filter) -> dict[str, Any]:
         "spark": sparkline(line.points, gettext("Failed runs over time"), "tq-spark-error"),
         "first": moment(line.first_at),
         "last": moment(line.last_at),
-        "queues": _queues(line.hit),
+        "queues": _queues(line.hit, linked=asked.linked),
         "example": _example(line),
     }
 
 
-def _queue_name(queue: TenantQueue | int) -> str:
+def _place(queue: TenantQueue | int, *, linked: bool) -> SafeString | str:
     if isinstance(queue, int):
         return gettext("queue %d, deleted") % queue
-    return f"{queue.tenant or NOTHING} / {queue.name}"
+    return place_link(queue) if linked else str(queue)
 
 
-def _queues(hit: HitQueues) -> SafeString | str:
-    names = [_queue_name(queue) for queue in hit.queues]
+def _queues(hit: HitQueues, *, linked: bool) -> SafeString | str:
+    names = [_place(queue, linked=linked) for queue in hit.queues]
     if hit.more:
         told = gettext("and at least %s more") if hit.capped else gettext("and %s more")
         names.append(told % localize(hit.more))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
@@ -40,7 +41,9 @@ from .job_forms import WaitingJobForm
 from .job_page import is_tunable
 from .job_values import shown_arguments
 from .job_views import JobPages
-from .links import job_url
+from .links import job_url, tenant_link
+from .task_page import task_view
+from .visible import sees_queues
 
 GATES: dict[str | None, Any] = {"details": _("its details"), **HELD_BY}
 """What holds a job, in the words of the other pages."""
@@ -95,6 +98,7 @@ class JobAdmin(JobPages):
         views = {
             "failures/": ("tenantqueue_failures", failures_view),
             "failures/group/": ("tenantqueue_failure_group", failure_group_view),
+            "task/": ("tenantqueue_task", task_view),
         }
         pages = [
             path(route, self.admin_site.admin_view(partial(view, model_admin=self)), name=name)
@@ -114,14 +118,25 @@ class JobAdmin(JobPages):
     def title(self, job: Job) -> SafeString:
         return format_html('<span class="tq-number">#{}</span> {}', job.pk, breakable(job.task))
 
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """Return the columns; tenants are links for users who may open their pages."""
+        where = "where" if sees_queues(request) else "where_unlinked"
+        return [where if name == "where" else name for name in self.list_display]
+
     @admin.display(description=_("tenant / queue"))
     def where(self, job: Job) -> SafeString | str:
+        return self._where(job, tenant_link)
+
+    @admin.display(description=_("tenant / queue"))
+    def where_unlinked(self, job: Job) -> SafeString | str:
+        return self._where(job, lambda tenant: tenant or NOTHING)
+
+    def _where(self, job: Job, shown: Callable[[str], SafeString | str]) -> SafeString | str:
         queue = job.shown_queue  # type: ignore[attr-defined]
         if queue is None:
             return gettext("queue %d, deleted") % job.queue_id
-        return format_html(
-            '<a href="?queue_id={}">{}<br>{}</a>', queue.pk, queue.tenant or NOTHING, queue.name
-        )
+        tenant = shown(queue.tenant)
+        return format_html('{}<br><a href="?queue_id={}">{}</a>', tenant, queue.pk, queue.name)
 
     @admin.display(description=_("state"))
     def state_label(self, job: Job) -> SafeString:
