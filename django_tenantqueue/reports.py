@@ -26,7 +26,7 @@ def read_need(*, using: str | None = None) -> Need:
 
 
 def read_report(*, jobs: int = 5, using: str | None = None) -> FleetReport:
-    """Read what `manage.py tenantqueue status` prints. Up to fifteen statements, and those of apps.
+    """Read what `manage.py tenantqueue status` prints. Up to sixteen statements, and those of apps.
 
     `jobs`: of each worker, how many of its running jobs are listed. The report has `workers`,
     `counts`, `need` and `problems`.

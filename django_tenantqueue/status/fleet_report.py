@@ -75,7 +75,8 @@ class FleetReport:
     """The fleet at one moment.
 
     `counts` stop at `counted_to`. `held`: what each gate holds for longest. `strays` are claims of
-    worker processes that have no row any more. The worst of the `problems` is the first.
+    worker processes that have no row any more. The worst of the `problems` is the first. `muted`:
+    those that operators have muted.
     """
 
     read_at: datetime
@@ -88,6 +89,7 @@ class FleetReport:
     counted_to: int
     need: Need
     problems: Sequence[Problem]
+    muted: Sequence[Problem] = ()
     whole: bool = True
     """False: it covers some tenants only, without workers and needs."""
 
@@ -95,7 +97,7 @@ class FleetReport:
 def read_report(using: str, *, jobs: int, busy: Busy | None = None) -> FleetReport:
     """Read what the fleet does, with up to `jobs` running jobs of each worker.
 
-    Up to fifteen statements, and those of features. Their cost does not grow with the history or
+    Up to sixteen statements, and those of features. Their cost does not grow with the history or
     the backlog. `busy`: the queues with jobs, where the caller has read them.
     """
     look = Look(using, claims=max(jobs, 1), busy=busy)
@@ -110,7 +112,7 @@ def read_report(using: str, *, jobs: int, busy: Busy | None = None) -> FleetRepo
         held=look.held,
         counted_to=TOTAL_COUNTED_TO,
         need=need_of(look.states, look.busy.queues),
-        problems=problems(look),
+        **_problems(look),
     )
 
 
@@ -140,7 +142,7 @@ def read_report_of(
         held=look.held,
         counted_to=COUNTED_TO if is_cut else TOTAL_COUNTED_TO,
         need=Need(0, None, 0, 0, 0),
-        problems=problems(look),
+        **_problems(look),
         whole=False,
     )
 
@@ -177,6 +179,15 @@ def need_of(workers: Iterable[tuple[WorkerState, Worker]], queues: Iterable[Busy
         threads=sum(worker.threads for worker in going_on),
         async_slots=sum(worker.async_slots for worker in going_on),
     )
+
+
+def _problems(look: Look) -> dict[str, list[Problem]]:
+    """Return the problems, those that are muted apart."""
+    found = problems(look)
+    return {
+        "problems": [problem for problem in found if problem.muted is None],
+        "muted": [problem for problem in found if problem.muted is not None],
+    }
 
 
 def _worker(state: WorkerState, row: Worker, look: Look, jobs: int) -> WorkerReport:
