@@ -25,6 +25,7 @@ from ..models import (
     ConcurrentJobMonitor,
     Duty,
     Job,
+    Mute,
     Session,
     TaskControl,
     TenantQueue,
@@ -44,6 +45,7 @@ from .charts import Tile, gauge, sparkline
 from .formats import NOTHING, breakable, counted
 from .links import jobs_url
 from .live_forms import SingleTuneForm, column_label
+from .mutes import may_mute, mute_url, muted_text, unmute
 from .visible import may, visible_tenants
 
 COLUMNS = ("num_slots", "weight", "paused")
@@ -89,6 +91,7 @@ def home_context(request: HttpRequest) -> dict[str, Any]:
     overview = read_overview(using, hours, visible_tenants(request))
     sees_jobs = may(request, "view", Job)
     url = reverse("admin:tenantqueue_overview")
+    of_apps = gathered(Feature.home_problems, request, using=using)
     return {
         "shown": True,
         "request": request,
@@ -98,9 +101,14 @@ def home_context(request: HttpRequest) -> dict[str, Any]:
         "url": url,
         "refresh_url": f"{url}?hours={hours}",
         "problems": [
-            *gathered(Feature.home_problems, request, using=using),
+            *(line for line in of_apps if not line.get("muted")),
             *(_problem(request, found) for found in overview.report.problems),
         ],
+        "muted": [
+            *(line for line in of_apps if line.get("muted")),
+            *(_problem(request, found) for found in overview.report.muted),
+        ],
+        "may_unmute": may(request, "delete", Mute),
         "panels": gathered(Feature.admin_panels, request, using=using),
         "tiles": _tiles(overview, sees_workers=may(request, "view", Worker), sees_jobs=sees_jobs),
         "held": [_held(one) for one in overview.report.held],
@@ -117,18 +125,27 @@ def failures_url(**query: str | int) -> str:
     return f"{reverse('admin:tenantqueue_failures')}?{urlencode(query)}"
 
 
-def _problem(request: HttpRequest, problem: Problem) -> dict[str, str]:
-    text = problem.text
+def _problem(request: HttpRequest, problem: Problem) -> dict[str, Any]:
+    text, muted = problem.text, problem.muted
+    if problem.where != "failures":
+        text = text[:1].upper() + text[1:]
+    line: dict[str, Any] = {"text": text, "url": _problem_url(request, problem)}
+    if muted is not None:
+        return {**line, "muted": muted_text(muted), "ids": muted.ids}
+    if may_mute(request, problem.objects):
+        line["mute_url"] = mute_url(problem.code)
+    return line
+
+
+def _problem_url(request: HttpRequest, problem: Problem) -> str:
     if problem.where == "failures":
-        url = failures_url(task=problem.task) if may(request, "view", Job) else ""
-        return {"text": text, "url": url}
-    text = text[:1].upper() + text[1:]
+        return failures_url(task=problem.task) if may(request, "view", Job) else ""
     model = _list_of(problem.where)
     if model is None or not (may(request, "view", model) or may(request, "change", model)):
-        return {"text": text, "url": ""}
+        return ""
     opts = model._meta
     url = reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist")
-    return {"text": text, "url": f"{url}?{problem.filter}" if problem.filter else url}
+    return f"{url}?{problem.filter}" if problem.filter else url
 
 
 def _list_of(where: str) -> type[Model] | None:
@@ -268,7 +285,10 @@ def _task(line: TaskLine, hours: int) -> dict[str, Any]:
 def overview_view(request: HttpRequest, model_admin: admin.ModelAdmin[TenantQueue]) -> HttpResponse:
     """Return the page's content for its own refresh, or change a queue from it."""
     if request.method == "POST":
-        return _tune(request, model_admin)
+        if "unmute" not in request.POST:
+            return _tune(request, model_admin)
+        unmute(request, request.POST.getlist("unmute"))
+        return _back(request)
     if request.method != "GET":
         return HttpResponseNotAllowed(["GET", "POST"])
     context = home_context(request)
@@ -277,10 +297,14 @@ def overview_view(request: HttpRequest, model_admin: admin.ModelAdmin[TenantQueu
     return TemplateResponse(request, "admin/tenantqueue/home.html", context)
 
 
+def _back(request: HttpRequest) -> HttpResponseRedirect:
+    url = reverse("admin:app_list", args=["tenantqueue"])
+    return HttpResponseRedirect(f"{url}?hours={read_hours(request)}")
+
+
 def _tune(request: HttpRequest, model_admin: admin.ModelAdmin[TenantQueue]) -> HttpResponse:
     """Write the changed columns, unless another user has changed them in the meantime."""
-    url = reverse("admin:app_list", args=["tenantqueue"])
-    back = HttpResponseRedirect(f"{url}?hours={read_hours(request)}")
+    back = _back(request)
     if not model_admin.has_change_permission(request):
         raise PermissionDenied
     queue = model_admin.get_object(request, request.POST.get("queue", ""))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from django.utils import timezone
-from django.utils.dateparse import parse_date, parse_datetime
+from django.utils.dateparse import parse_datetime
 
 from ..text import read_number
 
@@ -64,12 +64,8 @@ def duration(text: str) -> timedelta:
 
 def moment(text: str) -> datetime:
     """Read a date, or a date and a time. Without an offset it is of the current time zone."""
-    found: datetime | None = None
     try:
-        if (day := parse_date(text)) is not None:
-            found = datetime(day.year, day.month, day.day)
-        else:
-            found = parse_datetime(text)
+        found = parse_datetime(text)
     except ValueError:
         found = None
     if found is None:

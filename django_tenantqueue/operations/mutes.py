@@ -49,7 +49,7 @@ def read_reason(reason: Any) -> str:
 
 def check_code(code: str) -> str:
     """Return the code of a condition of the fleet. Raises InvalidOption for another text."""
-    known = [condition.code for condition in conditions() if condition.find is not None]
+    known = [str(condition.code) for condition in conditions() if condition.find is not None]
     if code not in known:
         near = "".join(f" Did you mean {one!r}?" for one in get_close_matches(code, known, n=1))
         raise InvalidOption(f"{code!r} is no problem.{near} Problems: {', '.join(known)}")
