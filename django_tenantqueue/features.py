@@ -144,11 +144,6 @@ class Named(str):
         self.tenant, self.jobs = tenant, jobs
         return self
 
-    @classmethod
-    def of(cls, text: str) -> Named:
-        """Return a text as it is, or a plain one as its own key."""
-        return text if isinstance(text, cls) else cls(text)
-
 
 class Scope(Protocol):
     """The scope of an alert rule. `tenant` None is every tenant. An empty name matches all."""

@@ -162,24 +162,32 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
     blocked = max(report.counts.ready - need.startable, 0)
     waits = [duration_text(overview.wait(share)) for share in (0.5, 0.95, 0.99)]
     failing = overview.counts.failing
+
+    def jobs(state: str) -> str:
+        return jobs_url(state=state) if sees_jobs else ""
+
+    queues = reverse("admin:tenantqueue_tenantqueue_changelist")
     tiles = [
         Tile(
             gettext("Jobs started per second"),
             rate_text(overview.started_per_second),
             last,
             sparkline(overview.started, gettext("Jobs started over time")),
+            url=jobs("active"),
         ),
         Tile(
             gettext("Jobs ended per second"),
             rate_text(overview.ended_per_second),
             last,
             sparkline(overview.ended, gettext("Jobs ended over time")),
+            url=jobs("finished"),
         ),
         Tile(
             gettext("Wait, p95"),
             waits[1],
             gettext("median: %(half)s, p99: %(most)s") % {"half": waits[0], "most": waits[2]},
             sparkline(overview.waits, gettext("Wait (p95) over time")),
+            url=queues,
         ),
         Tile(
             gettext("Failed runs"),
@@ -194,6 +202,7 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
             gettext("Slots taken"),
             f"{counted(overview.taken, TOTAL_COUNTED_TO)} / {overview.slots:,}",
             gettext("of the queues that have a limit and are not paused"),
+            url=queues,
         ),
         Tile(
             gettext("Ready jobs"),
@@ -206,6 +215,7 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
             if report.whole
             else "",
             alarming=bool(need.startable) and (need.oldest_wait_seconds or 0) > LATE_SECONDS,
+            url=jobs("ready"),
         ),
         Tile(
             gettext("Held jobs"),
@@ -214,7 +224,7 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
             if report.held
             else "",
             alarming=any(map(is_late, report.held)),
-            url=jobs_url(state="held") if sees_jobs else "",
+            url=jobs("held"),
         ),
     ]
     if sees_workers:
@@ -222,7 +232,9 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
         note = ", ".join(f"{states[s]} {s.label}" for s in WorkerState if states[s])
         silent = states[WorkerState.SILENT]
         alarming = bool(silent) or not report.workers
-        tiles.append(Tile(gettext("Workers"), str(len(report.workers)), note, alarming=alarming))
+        url = reverse("admin:tenantqueue_worker_changelist")
+        number = str(len(report.workers))
+        tiles.append(Tile(gettext("Workers"), number, note, alarming=alarming, url=url))
     return tiles
 
 

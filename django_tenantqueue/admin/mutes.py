@@ -26,6 +26,7 @@ from ..status.conditions import Look, conditions, objects_of, text_of
 from ..status.conditions.muting import by_mute
 from ..status.display_limits import PAGE
 from .acting import acting
+from .app_list import Use
 from .base import EmptyList, TenantQueueModelAdmin
 from .confirmation import ask
 from .filters import TENANT_FILTERS
@@ -162,6 +163,7 @@ class MuteAdmin(TenantQueueModelAdmin[Mute]):
     """Shows what is muted, and ends mutes before their time. The dashboard mutes."""
 
     addable = changeable = False
+    use = Use.SYSTEM
     export_name = "muted-problems"
     empty_list = EmptyList(
         _("No problem is muted."), _("Mute one on the dashboard, where it is listed.")

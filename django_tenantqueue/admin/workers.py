@@ -23,6 +23,7 @@ from ..status import workers as worker_status
 from ..status.figures import memory_text, rate_text
 from ..status.thresholds import CLOCK_SECONDS
 from ..status.workers import WorkerState
+from .app_list import Use
 from .base import EmptyList
 from .formats import (
     NOTHING,
@@ -52,6 +53,7 @@ class WorkerAdmin(WorkerActions):
     """Shows worker processes; what an operator sets is that they drain or stop."""
 
     addable = False  # a worker registers when it starts
+    use = Use.SYSTEM
     export_name = "workers"
     refreshes = True
     empty_list = EmptyList(

@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
+from ...admin.app_list import Use
 from ...admin.base import EmptyList, TenantQueueModelAdmin
 from ...admin.confirmation import ask, is_answered
 from ...admin.filters import TENANT_FILTERS
@@ -101,6 +102,7 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
         "_mute": "mute_selected",
         "_unmute": "unmute_selected",
     }
+    use = Use.AUTOMATION
     export_name = "alert-rules"
     not_exported = ("webhook_url", "webhook_secret")
     empty_list = EmptyList(
@@ -288,6 +290,7 @@ class AlertAdmin(TenantQueueModelAdmin[Alert]):
     """Read only."""
 
     addable = changeable = False
+    use = Use.AUTOMATION
     export_name = "alerts"
     refreshes = True
     empty_list = EmptyList(_("There are no alerts."), _("Add a rule to the list of alert rules."))

@@ -84,7 +84,7 @@ def text_of(condition: Condition, values: Mapping[str, Any], objects: Sequence[N
 def objects_of(values: Mapping[str, Any]) -> list[Named]:
     """Return the objects of a problem: its names, its task or maintenance task, or one unnamed."""
     if values.get("names"):
-        return [Named.of(name) for name in values["names"]]
+        return [name if isinstance(name, Named) else Named(name) for name in values["names"]]
     return [Named(str(values.get("task") or values.get("duty") or ""))]
 
 
