@@ -34,12 +34,13 @@ from .coroutines import twin
 from .databases import check_home, database_of_call, database_of_id, database_of_tenant
 from .exceptions import InvalidOption, JobNotFound
 from .gate_keys import EVERYBODY
-from .models import Job, Session, TenantQueue
-from .operations import again, control, erasure, failures, session_control
+from .models import Job, Mute, Session, TenantQueue
+from .operations import again, control, erasure, failures, mutes, session_control
 from .operations.actor import acting_as, current_actor
 from .operations.result import Result
 from .operations.targets import (
     NOT_GIVEN,
+    Chosen,
     Names,
     Rows,
     Tasks,
@@ -47,6 +48,7 @@ from .operations.targets import (
     check_row,
     choose,
     queues_of_tenant,
+    read,
 )
 from .operations.task_control import near_tasks
 from .operations.verbs import act
@@ -469,6 +471,79 @@ def stop(
     return _switch("stop", target, using, bare="worker", worker=worker)
 
 
+# problems
+
+
+def mute(
+    problem: str | Rows,
+    /,
+    *,
+    name: str = "",
+    tenant: str | None = None,
+    until: datetime | timedelta | float,
+    reason: str,
+    using: str | None = None,
+) -> Result:
+    """Fold a problem on the dashboard and in `tenantqueue status` until a time.
+
+    `problem`: the code of a condition, such as "queue_late". `name`: only of the object with this
+    name, such as a queue, task or host. `tenant`: only of objects of this tenant. `until`: an aware
+    datetime, or a timedelta or seconds from now. `reason`: a text that other operators see. A mute
+    of the same object is replaced. Or rows of apps, such as alert rules. Raises InvalidOption.
+    """
+    if not isinstance(problem, str):
+        given = {"until": mutes.read_end(until), "reason": mutes.read_reason(reason)}
+        return _of_apps("mute", problem, name, tenant, using, **given)
+    alias = database_of_call("mute", using, tenant=tenant)
+    objects = [_object(name, tenant)]
+    return Result.of((), mutes.mute(alias, problem, objects, until=until, reason=reason))
+
+
+def unmute(
+    problem: str | Rows,
+    /,
+    *,
+    name: str = "",
+    tenant: str | None = None,
+    using: str | None = None,
+) -> Result:
+    """End mutes of a problem before their time: all of them, or of this name or tenant.
+
+    `problem`: as in mute().
+    """
+    if not isinstance(problem, str):
+        return _of_apps("unmute", problem, name, tenant, using)
+    alias = database_of_call("unmute", using, tenant=tenant)
+    rows = Mute.objects.using(alias).filter(code=mutes.check_code(problem))
+    tenant, name = _object(name, tenant)
+    if name:
+        rows = rows.filter(name=name)
+    if tenant is not None:
+        rows = rows.filter(tenant=tenant)
+    return Result.of((), mutes.unmute(alias, rows))
+
+
+def _object(name: str, tenant: str | None) -> mutes.Object:
+    if tenant is not None:
+        check_tenant("tenant", tenant)
+    return tenant, check_text("name", name) if name else ""
+
+
+def _of_apps(
+    verb: str, rows: Rows, name: str, tenant: str | None, using: str | None, **columns: Any
+) -> Result:
+    if name or tenant is not None:
+        raise InvalidOption(f"{verb}(): name= and tenant= belong to the code of a problem")
+    alias = database_of_call(verb, using, local=[rows])
+    given = read(rows, alias)
+    if given.others or len(given.models) != 1:
+        raise InvalidOption(
+            f"{verb}({rows!r}): give the code of a problem, or rows such as alert rules"
+        )
+    with transaction.atomic(using=alias):
+        return act(verb, Chosen(given.models.pop(), sorted(set(given.ids))), alias, **columns)
+
+
 # many rows
 
 
@@ -528,6 +603,8 @@ amake_queue = twin(make_queue)
 alimit_user = twin(limit_user)
 adrain = twin(drain)
 astop = twin(stop)
+amute = twin(mute)
+aunmute = twin(unmute)
 abulk = twin(bulk)
 aerase_tenant = twin(erase_tenant)
 
@@ -543,6 +620,7 @@ __all__ = [
     "alimit_user",
     "amake_queue",
     "amove",
+    "amute",
     "apause",
     "areopen",
     "aresume",
@@ -551,6 +629,7 @@ __all__ = [
     "arun_now",
     "astop",
     "atune",
+    "aunmute",
     "bulk",
     "cancel",
     "current_actor",
@@ -561,6 +640,7 @@ __all__ = [
     "limit_user",
     "make_queue",
     "move",
+    "mute",
     "pause",
     "reopen",
     "resume",
@@ -569,4 +649,5 @@ __all__ = [
     "run_now",
     "stop",
     "tune",
+    "unmute",
 ]

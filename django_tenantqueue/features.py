@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("django_tenantqueue")
 LONGEST_NAME = 50
 """Characters in the name of a duty, and in the code of a condition: those of their columns."""
+LONGEST_KEY = 400
+"""Characters that identify an object with a problem. An index has them."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -119,6 +121,30 @@ class Sighting:
     tenant: str | None = None
 
 
+class Named(str):
+    """A text in `names` of a condition, with what identifies its object.
+
+    Operators mute the problem of one object by `tenant` and `key`. A plain text is its own key, of
+    no tenant.
+    """
+
+    key: str
+    """The object in all checks, while the text may change. The default is the text."""
+    tenant: str | None
+    """The tenant of the object. "" is no tenant, None an object of the fleet."""
+    jobs: int
+    """The jobs that the object adds to the number in the sentence."""
+
+    def __new__(
+        cls, text: str, key: str | None = None, *, tenant: str | None = None, jobs: int = 0
+    ) -> Named:
+        """Return the text with its object."""
+        self = super().__new__(cls, text)
+        self.key = (text if key is None else key)[:LONGEST_KEY]
+        self.tenant, self.jobs = tenant, jobs
+        return self
+
+
 class Scope(Protocol):
     """The scope of an alert rule. `tenant` None is every tenant. An empty name matches all."""
 
@@ -168,7 +194,7 @@ class Condition:
     fleet: Any = ""
     """The sentence about the condition in `tenantqueue status`, with placeholders for the values
     that `find` yields. `names` is a list of texts: the sentence shows the first five names and the
-    number of the others."""
+    number of the others. Use `Named` for the objects of tenants, and for texts that change."""
     where: str = ""
     """The list in the admin where operators end the condition: a key of Feature.lists(), or of the
     lists of the core."""
@@ -187,6 +213,16 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
+class Muted:
+    """Until when a problem is muted, by whom and why. `ids`: of the rows of Mute."""
+
+    until: datetime
+    by: str
+    reason: str
+    ids: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """A condition that holds now. See Condition for `where`, `filter` and `remedy`."""
 
@@ -197,6 +233,9 @@ class Problem:
     remedy: str = ""
     task: str = ""
     """The failing task."""
+    objects: Sequence[Named] = field(default=(), compare=False)
+    """The objects that have the problem. A problem without objects has one without a name."""
+    muted: Muted | None = None
 
 
 class Service(Protocol):

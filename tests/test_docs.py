@@ -66,6 +66,7 @@ from django_tenantqueue.models import (
     Job,
     MonitorAddition,
     MonitorPace,
+    Mute,
     QueueRate,
     Session,
     TaskControl,
@@ -148,6 +149,7 @@ MODELS = (
     ConcurrentJobMonitor,
     MonitorAddition,
     MonitorPace,
+    Mute,
 )
 MEMBER = type(vars(RunningJob)["tenant"])
 """The type of a slot."""

@@ -22,6 +22,7 @@ from tests.testapp.tasks import noop
 VALUES: dict[str, list[Any]] = {"form": ["csv"], "part": ["arguments", "result", "errors"]}
 """What the addresses of pages take, apart from rows."""
 QUERIES: dict[str, list[str]] = {
+    "problem": ["code=queue_paused"],
     "preview": ["cron=*+*+*+*+*"],
     "failure_group": [urlencode({"task": noop.name, "error": "ValueError"})],
 }

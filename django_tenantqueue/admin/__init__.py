@@ -5,6 +5,7 @@ from .duties import DutyAdmin
 from .jobs import JobAdmin
 from .jobs_of_object import JobsOfObjectMixin
 from .monitors import ConcurrentJobMonitorAdmin
+from .mutes import MuteAdmin
 from .queues import TenantQueueAdmin
 from .sessions import SessionAdmin, UserLimitAdmin
 from .task_control import TaskControlAdmin
@@ -16,6 +17,7 @@ __all__ = [
     "DutyAdmin",
     "JobAdmin",
     "JobsOfObjectMixin",
+    "MuteAdmin",
     "SessionAdmin",
     "TaskControlAdmin",
     "TenantQueueAdmin",

@@ -29,6 +29,7 @@ from ..status.changes import changes_of
 from ..status.display_limits import PAGE
 from ..status.stored_rows import Column, stored_columns
 from .acting import acting
+from .app_list import Use, with_menu
 from .change_text import described, only_of
 from .export import Table, download, read_pages
 from .formats import read_number
@@ -83,6 +84,8 @@ class LoadedChangeList(ChangeList):
 class TenantQueueModelAdmin(ModelAdmin[_M]):
     """Reads from the database of the jobs, and shows the rows that the user may see."""
 
+    use: ClassVar[Use | None] = None
+    """The group of menus with the list. None: that of its app."""
     empty_list: ClassVar[EmptyList]
     addable: ClassVar[bool] = True
     """Whether users may add rows in the admin."""
@@ -188,7 +191,8 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
             "opts": self.opts,
             "media": self.media,
         }
-        return TemplateResponse(request, template, {**shared, **context})
+        page = TemplateResponse(request, template, {**shared, **context})
+        return self._with_menu(page)
 
     def get_form(
         self, request: HttpRequest, obj: _M | None = None, change: bool = False, **kwargs: Any
@@ -239,7 +243,7 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     ) -> HttpResponse:
         """Show the list, or do what it asks for in the user's name."""
         with acting(request):
-            return super().changelist_view(request, extra_context)
+            return self._with_menu(super().changelist_view(request, extra_context))
 
     def response_action(
         self, request: HttpRequest, queryset: QuerySet[_M], *args: Any, **kwargs: Any
@@ -268,7 +272,7 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         """Show a row, or compare and save it in one transaction, in the user's name."""
         with acting(request), transaction.atomic(using=self.using):
-            return super().changeform_view(request, *args, **kwargs)
+            return self._with_menu(super().changeform_view(request, *args, **kwargs))
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Undo what would give a row to a tenant that the user does not see, whatever the form."""
@@ -280,7 +284,10 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         """Ask whether to delete a row, or do so in the user's name."""
         with acting(request):
-            return super().delete_view(request, *args, **kwargs)
+            return self._with_menu(super().delete_view(request, *args, **kwargs))
+
+    def _with_menu(self, response: Any) -> Any:
+        return with_menu(response, self.admin_site)
 
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None

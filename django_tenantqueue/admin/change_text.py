@@ -30,6 +30,7 @@ COUNTS: dict[str, Any] = {
     "error": _("error"),
     "queue": _("queue"),
     "job": _("job"),
+    "jobs": _("jobs"),
     "cause": _("cause"),
     "arguments": _("changed arguments"),
     "priority_scope": "PRIORITY_SCOPE",

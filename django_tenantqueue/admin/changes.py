@@ -17,6 +17,7 @@ from ..models.change import kind_text, models_by_kind
 from ..queries.lists import NEWEST
 from ..status.display_limits import READ
 from ..text import is_storable
+from .app_list import Use
 from .base import EmptyList, LoadedChangeList, TenantQueueModelAdmin
 from .change_text import ids_text, target, values_text
 from .filters import TENANT_FILTERS, ExactFilter
@@ -102,6 +103,7 @@ class ChangeAdmin(TenantQueueModelAdmin[Change]):
     """Shows changes; their entries are written by the operations alone."""
 
     addable = changeable = False
+    use = Use.SYSTEM
     export_name = "changes"
     change_list_template = "admin/tenantqueue/change/change_list.html"
     empty_list = EmptyList(

@@ -68,11 +68,13 @@ def ask(
     form: Form | None = None,
     heading: str = "",
     notes: Sequence[str] = (),
+    back: str = "",
 ) -> TemplateResponse:
     """Return the page: what will happen to which rows, a form for more values, and the button.
 
     `heading` stands above the rows. `notes` are warnings. `sent`: more to post than the action of
-    a list with its rows, or the button of a page.
+    a list with its rows, or the button of a page. `back`: the address of the page to go back to;
+    "" is this one.
     """
     kept = ("action", "select_across", *model_admin.buttons)
     fields = [(name, request.POST[name]) for name in kept if name in request.POST]
@@ -89,6 +91,7 @@ def ask(
         more=max(0, count - LISTED),
         heading=heading,
         notes=notes,
+        back=back,
         fields=[*fields, *sent, (APPLY, str(count))],
     )
 

@@ -9,6 +9,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Duty
+from .app_list import Use
 from .base import EmptyList, TenantQueueModelAdmin
 from .formats import NOTHING, badge, duration_text, failure_text, moment, number, unbroken
 
@@ -18,6 +19,7 @@ class DutyAdmin(TenantQueueModelAdmin[Duty]):
     """Shows the fleet's maintenance; nothing can be set."""
 
     addable = changeable = False  # the worker that does a duty writes its row
+    use = Use.SYSTEM
     export_name = "duties"
     empty_list = EmptyList(
         _("No maintenance has been done yet."),

@@ -26,6 +26,7 @@ from ..models import (
     ConcurrentJobMonitor,
     Duty,
     Job,
+    Mute,
     Session,
     TaskControl,
     TenantQueue,
@@ -45,6 +46,7 @@ from .charts import Tile, gauge, sparkline
 from .formats import NOTHING, breakable, counted
 from .links import jobs_url, task_url, tenant_link
 from .live_forms import SingleTuneForm, column_label
+from .mutes import may_mute, mute_url, muted_text, unmute
 from .visible import may, sees_queues, visible_tenants
 
 COLUMNS = ("num_slots", "weight", "paused")
@@ -87,7 +89,9 @@ def home_context(request: HttpRequest) -> dict[str, Any]:
         return {"shown": False}
     using = get_settings().database
     shown = context_of(request, visible_tenants(request), reverse("admin:tenantqueue_overview"))
-    shown["problems"] = [*gathered(Feature.home_problems, request, using=using), *shown["problems"]]
+    of_apps = gathered(Feature.home_problems, request, using=using)
+    for kind, muted in (("problems", False), ("muted", True)):
+        shown[kind] = [line for line in of_apps if bool(line.get("muted")) is muted] + shown[kind]
     shown["request"] = request
     shown["panels"] = gathered(Feature.admin_panels, request, using=using)
     return shown
@@ -117,6 +121,8 @@ def context_of(
         "url": address,
         "refresh_url": address,
         "problems": [_problem(request, found) for found in overview.report.problems],
+        "muted": [_problem(request, found) for found in overview.report.muted],
+        "may_unmute": may(request, "delete", Mute),
         "tiles": _tiles(
             overview,
             sees_workers=overview.report.whole and may(request, "view", Worker),
@@ -136,18 +142,27 @@ def failures_url(**query: str | int) -> str:
     return f"{reverse('admin:tenantqueue_failures')}?{urlencode(query)}"
 
 
-def _problem(request: HttpRequest, problem: Problem) -> dict[str, str]:
-    text = problem.text
+def _problem(request: HttpRequest, problem: Problem) -> dict[str, Any]:
+    text, muted = problem.text, problem.muted
+    if problem.where != "failures":
+        text = text[:1].upper() + text[1:]
+    line: dict[str, Any] = {"text": text, "url": _problem_url(request, problem)}
+    if muted is not None:
+        return {**line, "muted": muted_text(muted), "ids": muted.ids}
+    if may_mute(request, problem.objects):
+        line["mute_url"] = mute_url(problem.code)
+    return line
+
+
+def _problem_url(request: HttpRequest, problem: Problem) -> str:
     if problem.where == "failures":
-        url = failures_url(task=problem.task) if may(request, "view", Job) else ""
-        return {"text": text, "url": url}
-    text = text[:1].upper() + text[1:]
+        return failures_url(task=problem.task) if may(request, "view", Job) else ""
     model = _list_of(problem.where)
     if model is None or not (may(request, "view", model) or may(request, "change", model)):
-        return {"text": text, "url": ""}
+        return ""
     opts = model._meta
     url = reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist")
-    return {"text": text, "url": f"{url}?{problem.filter}" if problem.filter else url}
+    return f"{url}?{problem.filter}" if problem.filter else url
 
 
 def _list_of(where: str) -> type[Model] | None:
@@ -164,24 +179,32 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
     blocked = max(report.counts.ready - need.startable, 0)
     waits = [duration_text(overview.wait(share)) for share in (0.5, 0.95, 0.99)]
     failing = overview.counts.failing
+
+    def jobs(state: str) -> str:
+        return jobs_url(state=state) if sees_jobs else ""
+
+    queues = reverse("admin:tenantqueue_tenantqueue_changelist")
     tiles = [
         Tile(
             gettext("Jobs started per second"),
             rate_text(overview.started_per_second),
             last,
             sparkline(overview.started, gettext("Jobs started over time")),
+            url=jobs("active"),
         ),
         Tile(
             gettext("Jobs ended per second"),
             rate_text(overview.ended_per_second),
             last,
             sparkline(overview.ended, gettext("Jobs ended over time")),
+            url=jobs("finished"),
         ),
         Tile(
             gettext("Wait, p95"),
             waits[1],
             gettext("median: %(half)s, p99: %(most)s") % {"half": waits[0], "most": waits[2]},
             sparkline(overview.waits, gettext("Wait (p95) over time")),
+            url=queues,
         ),
         Tile(
             gettext("Failed runs"),
@@ -196,6 +219,7 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
             gettext("Slots taken"),
             f"{counted(overview.taken, TOTAL_COUNTED_TO)} / {overview.slots:,}",
             gettext("of the queues that have a limit and are not paused"),
+            url=queues,
         ),
         Tile(
             gettext("Ready jobs"),
@@ -208,6 +232,7 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
             if report.whole
             else "",
             alarming=bool(need.startable) and (need.oldest_wait_seconds or 0) > LATE_SECONDS,
+            url=jobs("ready"),
         ),
         Tile(
             gettext("Held jobs"),
@@ -216,7 +241,7 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
             if report.held
             else "",
             alarming=any(map(is_late, report.held)),
-            url=jobs_url(state="held") if sees_jobs else "",
+            url=jobs("held"),
         ),
     ]
     if sees_workers:
@@ -224,7 +249,9 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
         note = ", ".join(f"{states[s]} {s.label}" for s in WorkerState if states[s])
         silent = states[WorkerState.SILENT]
         alarming = bool(silent) or not report.workers
-        tiles.append(Tile(gettext("Workers"), str(len(report.workers)), note, alarming=alarming))
+        url = reverse("admin:tenantqueue_worker_changelist")
+        number = str(len(report.workers))
+        tiles.append(Tile(gettext("Workers"), number, note, alarming=alarming, url=url))
     return tiles
 
 
@@ -289,8 +316,11 @@ def _task(line: TaskLine, hours: int, about: Mapping[str, str | int]) -> dict[st
 def overview_view(request: HttpRequest, model_admin: admin.ModelAdmin[TenantQueue]) -> HttpResponse:
     """Return the page's content for its own refresh, or change a queue from it."""
     if request.method == "POST":
-        url = reverse("admin:app_list", args=["tenantqueue"])
-        return tune(request, model_admin, f"{url}?hours={read_hours(request)}")
+        url = f"{reverse('admin:app_list', args=['tenantqueue'])}?hours={read_hours(request)}"
+        if "unmute" not in request.POST:
+            return tune(request, model_admin, url)
+        unmute(request, request.POST.getlist("unmute"))
+        return HttpResponseRedirect(url)
     if request.method != "GET":
         return HttpResponseNotAllowed(["GET", "POST"])
     context = home_context(request)

@@ -24,6 +24,7 @@ from ..states import State
 from ..status.display_limits import LINE
 from ..status.held import GATES as HELD_BY
 from .acting import acting
+from .app_list import Use
 from .export import Table
 from .failures import failure_group_view, failures_view
 from .formats import (
@@ -70,6 +71,7 @@ def _error(job: Job) -> SafeString | str:
 class JobAdmin(JobPages):
     """Shows jobs. Rows are never saved: buttons and actions call the operations."""
 
+    use = Use.WORK
     export_name = "jobs"
     change_list_template = "admin/tenantqueue/job/change_list.html"
     tenant_path = "queue__tenant"

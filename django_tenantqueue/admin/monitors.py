@@ -20,6 +20,7 @@ from django.utils.translation import gettext_lazy as _
 from ..models import ConcurrentJobMonitor, Job
 from ..operations import monitor_control
 from ..status.monitor_progress import Progress, progress_of
+from .app_list import Use
 from .base import EmptyList, jobs_hidden
 from .export import download
 from .filters import TENANT_FILTERS, CancelledFilter
@@ -45,6 +46,7 @@ def _has_ended(monitor: ConcurrentJobMonitor) -> bool:
 class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]):
     """Tunes monitors live: a change takes effect within a second, whatever waits."""
 
+    use = Use.WORK
     export_name = "monitors"
     addable = False  # code starts monitors
     empty_list = EmptyList(

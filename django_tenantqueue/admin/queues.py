@@ -26,6 +26,7 @@ from ..status.figures import duration_text
 from ..status.held import held_text, is_late
 from ..status.queue_troubles import QueueNow, Trouble, read_now
 from ..status.thresholds import LATE_SECONDS
+from .app_list import Use
 from .base import EmptyList
 from .charts import gauge
 from .filters import QueueNameFilter
@@ -60,6 +61,7 @@ def _now(queue: TenantQueue) -> QueueNow:
 class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     """Tunes tenant queues live: every change is read by the next claim, on every machine."""
 
+    use = Use.WORK
     export_name = "tenant-queues"
     empty_list = EmptyList(
         _("There are no tenant queues yet."),

@@ -22,6 +22,7 @@ from ..operations.session_control import session_loads
 from ..queries.gates import SessionLoad
 from ..states import State
 from ..status.display_limits import COUNTED_TO
+from .app_list import Use
 from .base import EmptyList, jobs_hidden
 from .filters import TENANT_FILTERS, HaltedFilter
 from .formats import NOTHING, badge, badges, counted, state_badge, table
@@ -148,6 +149,7 @@ class LineAdmin(LinedAdmin[_S]):
 class SessionAdmin(LineAdmin[Session]):
     """Sessions: one job after another."""
 
+    use = Use.WORK
     export_name = "sessions"
     empty_list = EmptyList(
         _("No session has jobs."),
@@ -201,6 +203,7 @@ class SessionAdmin(LineAdmin[Session]):
 class UserLimitAdmin(LineAdmin[UserLimit]):
     """User limits: how many jobs of a user run at once."""
 
+    use = Use.LIMITS
     export_name = "user-limits"
     empty_list = EmptyList(
         _("No user has jobs or a limit."),

@@ -15,6 +15,7 @@ from ..models import TaskControl
 from ..operations import task_control as operations
 from ..operations.task_control import task_loads
 from ..queries.tasks import TaskLoad
+from .app_list import Use
 from .base import EmptyList
 from .formats import badge, badges
 from .links import task_link
@@ -25,6 +26,7 @@ from .live_admin import LinedAdmin
 class TaskControlAdmin(LinedAdmin[TaskControl]):
     """The kill switch of a task, and its limit and rate over all tenants."""
 
+    use = Use.LIMITS
     export_name = "task-controls"
     empty_list = EmptyList(
         _("There are no task controls yet."),

@@ -43,6 +43,7 @@ from .filters import TenantFilter
 from .formats import NOTHING
 from .home import context_of, failures_url, tune
 from .links import jobs_url, tenant_url
+from .mutes import unmute
 from .row_tables import RowTable, admin_of, row_table
 from .tenant_input import NONE
 from .visible import is_limited, may, visible_tenants
@@ -215,6 +216,9 @@ def _act(
     page: HttpResponse | None = None
     if "_erase" in request.POST:
         return _erase(request, model_admin, tenant)
+    if "unmute" in request.POST:
+        unmute(request, request.POST.getlist("unmute"))
+        return HttpResponseRedirect(request.get_full_path())
     if not model_admin.has_change_permission(request):
         raise PermissionDenied
     if "queue" in request.POST:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.utils import flatten_fieldsets
+from django.contrib.admin.utils import flatten_fieldsets, unquote
 from django.db.models import Case, F, When
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
@@ -16,13 +16,16 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..models import Worker
+from ..models import Job, Worker
 from ..models.worker import SILENT, Role
 from ..queries.fleet import RunningClaim, count_claims_of_workers
 from ..status import workers as worker_status
+from ..status.deaths import Death, death_of
+from ..status.display_limits import PAGE
 from ..status.figures import memory_text, rate_text
 from ..status.thresholds import CLOCK_SECONDS
 from ..status.workers import WorkerState
+from .app_list import Use
 from .base import EmptyList
 from .formats import (
     NOTHING,
@@ -31,6 +34,7 @@ from .formats import (
     failure_text,
     moment,
     number,
+    read_number,
     state_badge,
 )
 from .links import job_url, task_link, tenant_link
@@ -52,6 +56,7 @@ class WorkerAdmin(WorkerActions):
     """Shows worker processes; what an operator sets is that they drain or stop."""
 
     addable = False  # a worker registers when it starts
+    use = Use.SYSTEM
     export_name = "workers"
     refreshes = True
     empty_list = EmptyList(
@@ -224,6 +229,41 @@ class WorkerAdmin(WorkerActions):
     def lacking(self, worker: Worker) -> str:
         return ", ".join(worker.unknown_tasks or ()) or NOTHING
 
+    def change_view(
+        self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show a worker, or how one has died that has no row any more."""
+        number = read_number(unquote(object_id))
+        if number is not None and self.has_view_or_change_permission(request):
+            is_there = self.get_queryset(request).filter(pk=number).exists()
+            death = None if is_there else death_of(self.using, number)
+            if death is not None:
+                return self._past(request, death)
+        return super().change_view(request, object_id, *args, **kwargs)
+
+    def _past(self, request: HttpRequest, death: Death) -> HttpResponse:
+        facts = [
+            (gettext("cause of death"), death.cause),
+            (gettext("died"), moment(death.at)),
+            (gettext("host"), death.host),
+            (gettext("version"), death.version),
+        ]
+        if death.started_at is not None:
+            lived = duration_text(death.at - death.started_at)
+            facts += [(gettext("started"), moment(death.started_at)), (gettext("uptime"), lived)]
+        jobs = None
+        if self.may_view_jobs(request):
+            found = Job.objects.using(self.using).filter(pk__in=death.jobs[:PAGE]).order_by("-pk")
+            jobs = [_past_row(job) for job in found]
+        return self.page(
+            request,
+            "admin/tenantqueue/worker/past.html",
+            death.name,
+            facts=facts,
+            jobs=jobs,
+            more_jobs=max(0, len(death.jobs) - PAGE),
+        )
+
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
@@ -251,6 +291,16 @@ def _claims(worker: Worker) -> int:
 
 def _state(worker: Worker) -> WorkerState:
     return worker_status.state_of(worker, timezone.now(), _claims(worker))
+
+
+def _past_row(job: Job) -> dict[str, Any]:
+    return {
+        "id": job.pk,
+        "url": job_url(job.pk),
+        "task": task_link(job.task),
+        "badge": state_badge(job.state),
+        "attempt": f"{job.attempt} / {job.max_attempts}",
+    }
 
 
 def _row(claim: RunningClaim, *, linked: bool) -> dict[str, Any]:

@@ -876,6 +876,67 @@ class Migration(PostgresMigration):
             },
         ),
         migrations.CreateModel(
+            name="Mute",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("code", models.CharField(max_length=50, verbose_name="problem")),
+                (
+                    "tenant",
+                    models.CharField(
+                        blank=True,
+                        default=None,
+                        max_length=200,
+                        null=True,
+                        verbose_name="tenant",
+                    ),
+                ),
+                (
+                    "name",
+                    models.CharField(
+                        blank=True, db_default="", default="", max_length=400, verbose_name="object"
+                    ),
+                ),
+                ("until", models.DateTimeField(verbose_name="muted until")),
+                ("reason", models.TextField(verbose_name="reason")),
+                (
+                    "actor",
+                    models.TextField(
+                        blank=True, db_default="", default="", verbose_name="muted by"
+                    ),
+                ),
+                (
+                    "made_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(),
+                        editable=False,
+                        verbose_name="muted",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "muted problem",
+                "verbose_name_plural": "muted problems",
+                "ordering": ("until", "id"),
+                "default_permissions": ("add", "view", "delete"),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("code", "tenant", "name"),
+                        name="tenantqueue_mute_unique",
+                        nulls_distinct=False,
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("reason", ""), _negated=True),
+                        name="tenantqueue_mute_reason",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="Change",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
@@ -931,6 +992,8 @@ class Migration(PostgresMigration):
                             ("revoke", "revoked"),
                             ("erase", "tenant erased"),
                             ("die", "died"),
+                            ("mute", "muted"),
+                            ("unmute", "unmuted"),
                         ],
                         verbose_name="action",
                     ),

@@ -13,6 +13,7 @@ from .monitor import (
     MonitorAddition,
     MonitorPace,
 )
+from .mute import Mute
 from .queue import TenantQueue
 from .rate import QueueRate, TaskRate
 from .session import Session, UserLimit
@@ -29,6 +30,7 @@ __all__ = [
     "Job",
     "MonitorAddition",
     "MonitorPace",
+    "Mute",
     "QueueRate",
     "Session",
     "TaskControl",

@@ -12,6 +12,7 @@ from ..features import Feature, hooks
 from .fields import NumberListField
 from .job import Job
 from .monitor import ConcurrentJobMonitor
+from .mute import Mute
 from .queue import TenantQueue
 from .session import Session, UserLimit
 from .task_control import TaskControl
@@ -34,6 +35,7 @@ class Change(models.Model):
         MONITOR = "monitor", _("monitor")
         WORKER = "worker", _("worker")
         JOB = "job", _("job")
+        MUTE = "mute", _("muted problem")
 
     class Source(models.TextChoices):
         """Where it was changed from."""
@@ -70,6 +72,8 @@ class Change(models.Model):
         REVOKE = "revoke", _("revoked")
         ERASE = "erase", _("tenant erased")
         DIE = "die", _("died")
+        MUTE = "mute", _("muted")
+        UNMUTE = "unmute", _("unmuted")
 
     id = models.BigAutoField(primary_key=True)
     made_at = models.DateTimeField(_("when"), db_default=Now(), editable=False)
@@ -119,6 +123,7 @@ MODELS: dict[str, type[models.Model]] = {
     Change.Kind.MONITOR: ConcurrentJobMonitor,
     Change.Kind.WORKER: Worker,
     Change.Kind.JOB: Job,
+    Change.Kind.MUTE: Mute,
 }
 """The model of each kind of object of the core."""
 

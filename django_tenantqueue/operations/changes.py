@@ -134,6 +134,8 @@ def action_of(edit: Edit) -> str:
         return Change.Action.RETIRE if edit.after["retired"] else Change.Action.REOPEN
     if names == {"enabled"}:
         return Change.Action.ENABLE if edit.after["enabled"] else Change.Action.DISABLE
+    if "muted_until" in names:
+        return Change.Action.MUTE if edit.after["muted_until"] else Change.Action.UNMUTE
     if names == {"revoked_at"}:
         return Change.Action.REVOKE
     if names == {"cancelled_at"}:

@@ -23,6 +23,7 @@ from ..models import (
     Job,
     MonitorAddition,
     MonitorPace,
+    Mute,
     QueueRate,
     Session,
     TenantQueue,
@@ -48,6 +49,7 @@ TABLES: dict[type[Model], str] = {
     Figure: "queue_id__in",
     QueueRate: "queue_id__in",
     Change: "tenant",
+    Mute: "tenant",
     TenantQueue: "tenant",
 }
 """How the rows of a tenant are found in each table of the core, in the order of deletion."""

@@ -13,7 +13,7 @@ from django.db.models.functions import Cast
 
 from ..batches import BATCH
 from ..features import Feature, hooks
-from ..models import Change, ConcurrentJobMonitor, Duty, Job, Worker
+from ..models import Change, ConcurrentJobMonitor, Duty, Job, Mute, Worker
 from .bulk_actions import ACTIONS, TASK_PREFIX
 
 ERASED = "(erased)"
@@ -56,6 +56,8 @@ def forget_elsewhere(using: str, tenant: str) -> None:
             worker.save(using=using, update_fields=["tenants"])
     Duty.objects.using(using).exclude(error="").update(error="")
     Duty.objects.using(using).filter(outcome__contains=tenant).update(outcome="")
+    said = Q(reason__contains=tenant) | Q(name__contains=tenant)
+    Mute.objects.using(using).filter(said).delete()
     for hook in hooks(Feature.forget_tenant):
         hook(using, tenant)
 
@@ -81,7 +83,8 @@ def _forget_in_changes(using: str, tenant: str) -> None:
     said = changes.alias(**texts).filter(Q(object_label__contains=tenant) | named)
     for change in _pages(said):
         names = f", {change.object_label}"
-        if f", {tenant} / " in names or _names([change.before, change.after], tenant):
+        is_named = f", {tenant} / " in names or _names([change.before, change.after], tenant)
+        if is_named or change.action == Change.Action.MUTE:  # its reason may say anything
             _empty(using, change)
 
 

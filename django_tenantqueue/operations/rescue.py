@@ -26,7 +26,7 @@ from ..queries.rescue import Held, Verdict
 from ..states import State
 from ..stored_error import HARD_TIME_LIMIT_EXCEEDED, WORKER_DIED, stored_error
 from .actor import acting_as
-from .changes import Edit, record_rows
+from .changes import MOST_IDS, Edit, record_rows
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -130,7 +130,13 @@ def rescue_worker(using: str, worker_id: int, death: DeathReport) -> Rescued:
             max_errors=settings.max_errors,
         )
         if complete and worker is not None:
-            said = {"host": worker.host, "cause": death.reason.removeprefix("its ")}
+            said = {
+                "host": worker.host,
+                "cause": death.reason.removeprefix("its "),
+                "version": worker.version,
+                "started_at": worker.started_at,
+                "jobs": sorted(jobs)[:MOST_IDS],
+            }
             with acting_as("", Change.Source.WORKER):
                 record_rows(using, Change.Action.DIE, [worker], Edit({}, said))
     judged_jobs = [(jobs[verdict.id], verdict) for verdict in verdicts]

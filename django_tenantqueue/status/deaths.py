@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+
+from django.utils.dateparse import parse_datetime
 
 from ..models import Change, Worker
 from .changes import changes_of
@@ -13,7 +15,10 @@ from .display_limits import PAGE
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A worker process that died, and why. `id`: of its entry in the list of changes."""
+    """A worker process that died, and why. `id`: of its entry in the list of changes.
+
+    `jobs`: the ids of the jobs that it held, the first of them.
+    """
 
     id: int
     worker_id: int
@@ -21,6 +26,9 @@ class Death:
     host: str
     cause: str
     at: datetime
+    version: str
+    started_at: datetime | None
+    jobs: Sequence[int]
 
 
 def list_deaths(using: str, since: datetime) -> list[Death]:
@@ -44,6 +52,9 @@ def _deaths(entries: Iterable[Change]) -> list[Death]:
             str(entry.after.get("host", "")),
             str(entry.after.get("cause", "")),
             entry.made_at,
+            str(entry.after.get("version", "")),
+            parse_datetime(str(entry.after.get("started_at", ""))),
+            [pk for pk in entry.after.get("jobs", ()) if isinstance(pk, int)],
         )
         for entry in entries
     ]

@@ -84,7 +84,8 @@ class FleetReport:
     """The fleet at one moment.
 
     `counts` stop at `counted_to`. `held`: what each gate holds for longest. `strays` are claims of
-    worker processes that have no row any more. The worst of the `problems` is the first.
+    worker processes that have no row any more. The worst of the `problems` is the first. `muted`:
+    those that operators have muted.
     """
 
     read_at: datetime
@@ -97,6 +98,7 @@ class FleetReport:
     counted_to: int
     need: Need
     problems: Sequence[Problem]
+    muted: Sequence[Problem] = ()
     whole: bool = True
     """False: it covers some tenants only, without workers and needs."""
 
@@ -121,7 +123,7 @@ def read_report(using: str, *, jobs: int, busy: Busy | None = None) -> FleetRepo
         held=look.held,
         counted_to=TOTAL_COUNTED_TO,
         need=need_of(using, look.states, look.busy.queues),
-        problems=problems(look),
+        **_problems(look),
     )
 
 
@@ -151,7 +153,7 @@ def read_report_of(
         held=look.held,
         counted_to=COUNTED_TO if is_cut else TOTAL_COUNTED_TO,
         need=Need(0, None, 0, 0, 0),
-        problems=problems(look),
+        **_problems(look),
         whole=False,
     )
 
@@ -205,6 +207,15 @@ def _oldest_wait(using: str, queues: Iterable[BusyQueue]) -> float | None:
         for queue in late[LISTED:]:
             del waits[queue]
     return max(waits.values(), default=None)
+
+
+def _problems(look: Look) -> dict[str, list[Problem]]:
+    """Return the problems, those that are muted apart."""
+    found = problems(look)
+    return {
+        "problems": [problem for problem in found if problem.muted is None],
+        "muted": [problem for problem in found if problem.muted is not None],
+    }
 
 
 def _worker(state: WorkerState, row: Worker, look: Look, jobs: int) -> WorkerReport:

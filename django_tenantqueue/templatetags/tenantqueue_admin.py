@@ -6,7 +6,9 @@ from typing import Any
 
 from django import template
 from django.apps import apps
+from django.contrib import admin
 
+from ..admin.app_list import Use, by_use
 from ..admin.filters import typed_forms
 from ..admin.home import home_context
 
@@ -22,7 +24,15 @@ def with_features(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for config in apps.get_app_configs()
         if config.name == "django_tenantqueue" or hasattr(config, "tenantqueue_features")
     ]
-    return [app for app in listed if app["app_label"] in ours]
+    groups = [f"tenantqueue_{use}" for use in Use]
+    return [app for app in listed if app["app_label"] in (*ours, *groups)]
+
+
+@register.simple_tag(takes_context=True)
+def grouped_by_use(context: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the apps of the menu with the lists of the package by use."""
+    site = context["request"].resolver_match.func
+    return by_use(context["available_apps"], getattr(site, "admin_site", admin.site))
 
 
 @register.inclusion_tag("admin/tenantqueue/home.html", takes_context=True)

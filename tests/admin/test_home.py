@@ -68,7 +68,7 @@ def test_page_names_tasks_whose_jobs_wait_for_their_rates(admin_client):
 
     response = home(admin_client)
 
-    slower = "Task app.slower may start 0.001 jobs in a second, 1 wait"
+    slower = "Task app.slower may start 0.001 jobs in a second, 1 wait Mute…"
     assert f"{slower} Task app.slow may start 0.01 jobs in a second, 2 wait" in text_of(response)
     assert text_of(response).count("jobs in a second") == 2
     assert f'{url_of("taskcontrol", "changelist")}">Task app.slow' in response.content.decode()

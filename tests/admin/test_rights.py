@@ -18,7 +18,7 @@ from django.urls import reverse
 
 from django_tenantqueue.admin.base import TenantQueueModelAdmin
 from django_tenantqueue.contrib.retention.models import RetentionRule
-from django_tenantqueue.models import Duty, TaskControl, Worker
+from django_tenantqueue.models import Duty, Mute, TaskControl, Worker
 from tests.admin.test_visible_tenants import THEIRS, fill
 from tests.factories import make_duty, make_worker
 
@@ -44,7 +44,14 @@ SWITCHED = {
 EDITED = {**TUNED, "add": ADD, "delete": DELETE, "action:delete_selected": DELETE}
 TABLE: dict[str, dict[str, frozenset[str]]] = {
     "alert": READ_ONLY,
-    "alertrule": {**SWITCHED, "button:_send_test": CHANGE},
+    "alertrule": {
+        **SWITCHED,
+        "action:mute_selected": CHANGE,
+        "action:unmute_selected": CHANGE,
+        "button:_send_test": CHANGE,
+        "button:_mute": CHANGE,
+        "button:_unmute": CHANGE,
+    },
     "apitoken": {
         **TUNED,
         "add": ADD,
@@ -79,6 +86,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
         "button:_run_now": CHANGE,
         "button:_cancel": CHANGE,
     },
+    "mute": {**READ_ONLY, "problem": ADD, "action:unmute_selected": DELETE},
     "retentionrule": EDITED,
     "routing": EDITED,
     "schedule": {
@@ -195,6 +203,7 @@ def rows(db: None) -> dict[str, int]:
     others: list[type[Model]] = [Duty, Worker]
     found |= {str(model._meta.model_name): model._default_manager.get().pk for model in others}
     found["retentionrule"] = RetentionRule.objects.create(tenant=THEIRS, keep_days=9).pk
+    found["mute"] = Mute.objects.get(tenant=THEIRS).pk
     found["taskcontrol"] = TaskControl.objects.create(task="app.task").pk
     found["change"] = ADMINS["change"].model.objects.filter(tenant=THEIRS)[0].pk
     return found
@@ -217,6 +226,8 @@ def address_of(model: str, way: str, pk: int) -> str:
         return reverse(f"admin:tenantqueue_{way}", query={"task": "t", "error": "e"})
     if way in ("task", "tenant"):
         return reverse(f"admin:tenantqueue_{way}", query={"task": "t", "tenant": THEIRS})
+    if way == "problem":
+        return reverse("admin:tenantqueue_mute_problem", query={"code": "session_paused"})
     if way == "export":
         return url_of(model, way, "csv")
     if way == "details":

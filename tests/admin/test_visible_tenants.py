@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -32,6 +33,7 @@ from django_tenantqueue.models import (
     Change,
     ConcurrentJobMonitor,
     Job,
+    Mute,
     Session,
     TaskControl,
     TenantQueue,
@@ -72,7 +74,7 @@ EVERYTHING = (
     *(f"{action}_{model}" for model in (*LISTS[:-2], *FLEET) for action in ("view", "change")),
     *("view_change", "view_alert", "add_tenantqueue", "add_userlimit", "add_taskcontrol"),
     *("add_retentionrule", "delete_retentionrule", "add_routing", "delete_routing"),
-    *("add_schedule", "delete_schedule"),
+    *("add_schedule", "delete_schedule", "add_mute", "view_mute", "delete_mute"),
 )
 
 
@@ -156,6 +158,8 @@ def fill(tenant: str) -> Rows:
     session = Session.objects.get(tenant=tenant, kind=Session.Kind.SERIAL)
     control.tune_queue(queue.pk, weight=3)
     session_control.pause_sessions([session.pk])
+    until = timezone.now() + timedelta(hours=1)
+    Mute.objects.create(code="queue_late", tenant=tenant, reason=f"{tenant}-message", until=until)
     return Rows(
         queue,
         job,
@@ -235,6 +239,10 @@ def addresses(ours: Rows, theirs: Rows) -> Iterator[str]:
         for task in (f"{tenant}.failing", "shared.task", noop.name):
             yield f"{reverse('admin:tenantqueue_task')}?task={task}"
             yield f"{reverse('admin:tenantqueue_task')}?task={task}&tenant={tenant}"
+    yield url_of("mute", "changelist")
+    yield url_of("mute", "export", "csv")
+    for code in ("session_paused", "no_worker", "queue_unserved", "schedule_late"):
+        yield reverse("admin:tenantqueue_mute_problem", query={"code": code})
     for model in LISTS:
         listed = url_of(model, "changelist")
         queries = [

@@ -16,8 +16,8 @@ from django_tenantqueue.contrib.alerts.control import make_alert_rule
 from django_tenantqueue.contrib.alerts.models import Alert
 from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.contrib.routing.control import make_routing
-from django_tenantqueue.models import ConcurrentJobMonitor, Session, UserLimit
-from django_tenantqueue.operations import control, session_control
+from django_tenantqueue.models import ConcurrentJobMonitor, Mute, Session, UserLimit
+from django_tenantqueue.operations import control, mutes, session_control
 from django_tenantqueue.queries.figures import ALL, Counts, add_figures
 from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_commit_hooks
@@ -32,7 +32,7 @@ ADMIN = "/admin/tenantqueue/"
 LISTS = (
     *("tenantqueue", "job", "session", "userlimit", "concurrentjobmonitor", "worker"),
     *("taskcontrol", "duty", "alertrule", "alert", "routing", "change"),
-    "apitoken",
+    *("apitoken", "mute"),
 )
 SERIOUS = ("serious", "critical")
 
@@ -82,6 +82,8 @@ def fill() -> list[str]:
     alert = Alert.objects.create(
         rule=rule, key="1", label="acme / reports", text="It waits.", opened_at=now, seen_at=now
     )
+    muted = {"until": timedelta(hours=1), "reason": "The import of May is repaired"}
+    mutes.mute("default", "session_paused", [("acme", "payroll")], **muted)
     group = urlencode({"task": noop.name, "error": "ValueError"})
     rows = {
         "tenantqueue": queue.pk,
@@ -92,6 +94,7 @@ def fill() -> list[str]:
         "duty": make_duty().pk,
         "alertrule": rule.pk,
         "alert": alert.pk,
+        "mute": Mute.objects.get().pk,
         "routing": make_routing("reports.*", "reports", tenant="acme").pk,
         "apitoken": make_token("billing", tenant="acme")[0].pk,
     }
@@ -105,6 +108,7 @@ def fill() -> list[str]:
         *(f"{admin_path(model)}add/" for model in ("routing", "apitoken")),
         *jobs,
         f"{ADMIN}job/{failed.pk}/again/",
+        f"{ADMIN}mute/problem/?code=queue_paused",
         f"{ADMIN}job/failures/",
         f"{ADMIN}job/failures/group/?{group}",
         tenant_url("acme"),

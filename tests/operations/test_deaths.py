@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -14,9 +15,10 @@ from django_tenantqueue.operations.rescue import DeathReport, rescue_worker
 from django_tenantqueue.states import State
 from django_tenantqueue.status.deaths import death_of
 from django_tenantqueue.status.fleet_report import read_report
-from tests.admin.conftest import text_of, url_of
+from tests.admin.conftest import operator, text_of, url_of
 from tests.factories import make_job, make_queue, make_worker
 
+__all__ = ["operator"]
 pytestmark = pytest.mark.django_db
 REASON = "its worker process ended with signal SIGKILL"
 CAUSE = "worker process ended with signal SIGKILL"
@@ -62,6 +64,43 @@ def test_first_page_leads_to_the_changes_that_name_dead_workers(admin_client: Cl
     assert "web-1:7" in changes
     assert Change.objects.get().source == Change.Source.WORKER
     assert f"cause {CAUSE}" in changes
+
+
+def test_page_of_a_dead_worker_has_its_cause_host_and_jobs(admin_client: Client) -> None:
+    worker, job = make_dead(crashed=True)
+
+    page = admin_client.get(url_of("worker", "change", worker.pk))
+
+    text = text_of(page)
+    assert f"cause of death {CAUSE}" in text
+    assert "host host-3" in text
+    assert f"version {worker.version}" in text
+    assert f"#{job.pk}" in text
+    assert url_of("job", "change", job.pk) in page.content.decode()
+    link = url_of("worker", "change", worker.pk)
+    assert link in admin_client.get(url_of("change", "changelist")).content.decode()
+    gone = admin_client.get(url_of("worker", "change", worker.pk + 1))
+    assert gone.status_code == 302
+
+
+def test_page_of_a_dead_worker_shows_jobs_to_those_who_may_see_them(
+    operator: Callable[..., Client], settings: Any
+) -> None:
+    worker, job = make_dead(crashed=True)
+    url = url_of("worker", "change", worker.pk)
+
+    page = text_of(operator("view_worker").get(url))
+
+    assert "You are not allowed to view jobs." in page
+    assert f"#{job.pk}" not in page
+    assert operator("view_job").get(url).status_code == 403
+    settings.TENANTQUEUE = {"VISIBLE_TENANTS": "tests.operations.test_deaths.sees_none"}
+    limited = operator("view_worker", "view_job").get(url)
+    assert limited.status_code in (302, 403)
+
+
+def sees_none(user: Any) -> list[str]:
+    return []
 
 
 def test_page_of_a_job_names_the_worker_that_died_with_it(admin_client: Client) -> None:

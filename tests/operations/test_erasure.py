@@ -32,6 +32,7 @@ from django_tenantqueue.models import (
     Job,
     MonitorAddition,
     MonitorPace,
+    Mute,
     QueueRate,
     Session,
     TaskControl,
@@ -84,6 +85,7 @@ def fill(tenant: str) -> TenantQueue:
     ShardPin.objects.create(tenant=tenant, shard=1)
     Routing.objects.create(tenant=tenant, pattern="x", queue=queue.name)
     Change.objects.create(source="code", action="add", object_kind="queue", tenant=tenant)
+    Mute.objects.create(code="queue_late", tenant=tenant, until=timezone.now(), reason="known")
     numbers = dict.fromkeys(
         ("started", "succeeded", "failed", "retried", "cancelled", "wait_seconds", "run_seconds"), 1
     )

@@ -16,6 +16,7 @@ from django_tenantqueue.contrib.alerts.control import make_alert_rule
 from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
 from django_tenantqueue.contrib.api.models import IdempotencyKey
 from django_tenantqueue.contrib.schedules.models import Schedule
+from django_tenantqueue.control import mute
 from django_tenantqueue.exceptions import InvalidState
 from django_tenantqueue.gate_keys import gate_key
 from django_tenantqueue.models import (
@@ -126,6 +127,11 @@ def plant_changes(queue: TenantQueue, other: TenantQueue) -> None:
     queues = TenantQueue.objects.filter(pk__in=[queue.pk, other.pk])
     switch_rows("default", queues, {"retired": True})
     switch_rows("default", queues, {"retired": False})
+    muted = {"until": timedelta(hours=1), "reason": f"{PLANTED} of {TENANT} knows"}
+    mute("queue_late", **muted)
+    for tenant in tenants:
+        mute("queue_paused", tenant=tenant, **muted)
+    mute(make_alert_rule("muted", "queue_late"), **muted)
     monitors = ConcurrentJobMonitor.objects.filter(tenant__in=tenants)
     switch_rows("default", monitors, {"paused": True})
     Change.objects.create(

@@ -8,19 +8,22 @@ from django import forms
 from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import Count, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, pgettext
+from django.utils.translation import gettext, ngettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
+from ...admin.app_list import Use
 from ...admin.base import EmptyList, TenantQueueModelAdmin
+from ...admin.confirmation import ask, is_answered
 from ...admin.filters import TENANT_FILTERS
 from ...admin.formats import NOTHING, badge, badges, duration_text, failure_text, moment, unbroken
 from ...admin.links import job_links
 from ...admin.live_admin import TunedAdmin
 from ...admin.live_forms import SingleTuneForm
+from ...admin.mutes import MuteForm, mute_text
 from ...admin.tenant_input import tenant_text
 from ...exceptions import TenantQueueError
 from ...status.masking import MASK
@@ -94,7 +97,12 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
 
     form = AlertRuleForm
     change_form_template = "admin/tenantqueue_alerts/alertrule/change_form.html"
-    buttons = {"_send_test": "send_test"}
+    buttons = {
+        "_send_test": "send_test",
+        "_mute": "mute_selected",
+        "_unmute": "unmute_selected",
+    }
+    use = Use.AUTOMATION
     export_name = "alert-rules"
     not_exported = ("webhook_url", "webhook_secret")
     empty_list = EmptyList(
@@ -108,13 +116,13 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
     search_fields = ("name",)
     search_help_text = _("A part of the name.")
     ordering = ("tenant", "name")
-    actions = ("enable_selected", "disable_selected")
+    actions = ("enable_selected", "disable_selected", "mute_selected", "unmute_selected")
     tunable = services.TUNABLE
     add = staticmethod(services.add_alert_rule)
     masked = {"webhook_url": "url_shown", "webhook_secret": "secret_shown"}
     operation = staticmethod(services.tune_alert_rule)
     delete = staticmethod(services.delete_alert_rules)
-    readonly_fields = ("now", "checked", "failure", "created_at")
+    readonly_fields = ("now", "muted", "checked", "failure", "created_at")
     fieldsets = (
         (None, {"fields": ("name", "enabled")}),
         (_("Condition"), {"fields": ("kind", ("threshold", "range_minutes"))}),
@@ -140,7 +148,7 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
                 )
             },
         ),
-        (_("Now"), {"fields": ("now", "checked", "failure", "created_at")}),
+        (_("Now"), {"fields": ("now", "muted", "checked", "failure", "created_at")}),
     )
 
     def load(self, rows: Any) -> None:
@@ -180,6 +188,32 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
     def disable_selected(self, request: HttpRequest, queryset: QuerySet[AlertRule]) -> None:
         self.switch(request, queryset, "enabled", False, services.disable_alert_rules)
 
+    @admin.action(permissions=["change"], description=_("Mute selected alert rules…"))
+    def mute_selected(
+        self, request: HttpRequest, queryset: QuerySet[AlertRule]
+    ) -> HttpResponse | None:
+        form = MuteForm(request.POST if is_answered(request) else None)
+        if form.is_valid():
+            values = {name: form.cleaned_data[name] for name in ("until", "reason")}
+            ids = list(queryset.values_list("pk", flat=True))
+            services.mute_alert_rules(ids, using=self.using, **values)
+            said = mute_text(values["until"], request.user.get_username(), values["reason"])
+            self.message_user(request, gettext("Muted %s") % said, messages.SUCCESS)
+            return None
+        text = gettext(
+            "No message of these rules is sent. Their alerts are still opened, resolved and "
+            "listed. Alerts that are open when the time is over are sent then."
+        )
+        title = gettext("Mute alert rules")
+        return ask(self, request, queryset, title=title, text=text, yes=gettext("Mute"), form=form)
+
+    @admin.action(permissions=["change"], description=_("Unmute selected alert rules"))
+    def unmute_selected(self, request: HttpRequest, queryset: QuerySet[AlertRule]) -> None:
+        ids = list(queryset.values_list("pk", flat=True))
+        done = len(services.unmute_alert_rules(ids, using=self.using))
+        text = ngettext("%d rule is not muted any more.", "%d rules are not muted any more.", done)
+        self.message_user(request, text % done, messages.SUCCESS if done else messages.WARNING)
+
     @admin.display(description=_("alert rule"), ordering="name")
     def title(self, row: AlertRule) -> SafeString:
         tenant = "" if row.tenant is None else tenant_text(row.tenant)
@@ -195,7 +229,15 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
             labels.append(badge("error", gettext("%d open") % count))
         if row.last_error:
             labels.append(badge("error", gettext("check failed")))
+        if row.is_muted(timezone.now()):
+            labels.append(badge("held", gettext("muted")))
         return badges(labels) or NOTHING
+
+    @admin.display(description=_("muted"))
+    def muted(self, row: AlertRule) -> str:
+        if row.muted_until is None or not row.is_muted(timezone.now()):
+            return NOTHING
+        return mute_text(row.muted_until, row.muted_by, row.mute_reason)
 
     @admin.display(description=_("threshold"))
     def limit(self, row: AlertRule) -> str:
@@ -248,6 +290,7 @@ class AlertAdmin(TenantQueueModelAdmin[Alert]):
     """Read only."""
 
     addable = changeable = False
+    use = Use.AUTOMATION
     export_name = "alerts"
     refreshes = True
     empty_list = EmptyList(_("There are no alerts."), _("Add a rule to the list of alert rules."))

@@ -94,11 +94,12 @@ def _check(fleet: Fleet, rule: AlertRule) -> None:
     stored = {alert.key: alert for alert in alerts.open().filter(rule=rule)}
     first = islice(find(fleet, rule, stored), MOST_OPEN)
     found = {sighting.key: sighting for sighting in first}
-    quiet = rule.is_quiet(now)
+    muted = rule.is_muted(now)
+    quiet = muted or rule.is_quiet(now)
     changed = []
     for key, alert in stored.items():
         if key not in found:
-            _resolve(rule, alert, now, quiet=quiet)
+            _resolve(rule, alert, now, quiet=quiet, muted=muted)
             changed.append(alert)
             continue
         repeat = _is_repeated(rule, alert, now)
@@ -125,11 +126,16 @@ def _check(fleet: Fleet, rule: AlertRule) -> None:
         _notify(fleet, rule)
 
 
-def _resolve(rule: AlertRule, alert: Alert, now: datetime, *, quiet: bool) -> None:
-    """Resolve an alert. If not sent yet, it is sent after the quiet hours, else left out."""
+def _resolve(rule: AlertRule, alert: Alert, now: datetime, *, quiet: bool, muted: bool) -> None:
+    """Resolve an alert. If not sent yet, it is sent after the quiet hours, else left out.
+
+    One that no recipient knows is never sent when the rule is muted.
+    """
     alert.resolved_at = now
     if alert.notified_at is not None:
         alert.pending = rule.notify_resolved
+    elif muted:
+        alert.pending = False
     elif not quiet:  # the limit of messages is reached
         alert.pending = False
         rule.left_out += 1

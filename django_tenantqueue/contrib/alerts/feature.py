@@ -40,9 +40,13 @@ class Alerts(Feature):
         yield Duty("prune_alerts", check.prune_alerts, 600.0, BATCH)
 
     def commands(self) -> Mapping[str, type[BaseCommand]]:
-        from .management.subcommands.alerts import SendTestMessage
+        from .management.subcommands.alerts import MuteRule, SendTestMessage, UnmuteRule
 
-        return {"alerts test": SendTestMessage}
+        return {
+            "alerts mute": MuteRule,
+            "alerts unmute": UnmuteRule,
+            "alerts test": SendTestMessage,
+        }
 
     def conditions(self) -> Iterable[Condition]:
         return OWN
@@ -61,6 +65,8 @@ class Alerts(Feature):
                 "pause": services.disable_alert_rules,
                 "resume": services.enable_alert_rules,
                 "tune": services.tune_alert_rule,
+                "mute": services.mute_alert_rules,
+                "unmute": services.unmute_alert_rules,
                 "delete": services.delete_alert_rules,
             }
         }
@@ -72,6 +78,7 @@ class Alerts(Feature):
         return {Alert: "tenant", AlertRule: "tenant"}
 
     def forget_tenant(self, using: str, tenant: str) -> None:
-        """Remove the errors of rules of every tenant or none: they may quote a job's values."""
+        """Remove errors and reasons of rules of every tenant or none: they may name the tenant."""
         rows = AlertRule.objects.using(using).filter(Q(tenant=None) | Q(tenant=""))
+        rows.filter(mute_reason__contains=tenant).update(mute_reason="")
         rows.exclude(last_error="").update(last_error="")

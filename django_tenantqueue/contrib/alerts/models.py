@@ -110,6 +110,13 @@ class AlertRule(models.Model):
     )
     time_zone = shared_columns.time_zone()
     enabled = models.BooleanField(_("enabled"), default=True, db_default=True)
+    muted_until = models.DateTimeField(_("muted until"), null=True, editable=False)
+    mute_reason = models.TextField(
+        _("reason"), blank=True, default="", db_default="", editable=False
+    )
+    muted_by = models.TextField(
+        _("muted by"), blank=True, default="", db_default="", editable=False
+    )
     created_at = models.DateTimeField(_("created at"), db_default=Now(), editable=False)
     next_at = models.DateTimeField(_("next check"), db_default=Now(), editable=False)
     hour_at = models.DateTimeField(null=True, editable=False)
@@ -209,6 +216,10 @@ class AlertRule(models.Model):
             return False
         local: time = now.astimezone(read_zone(self.time_zone)).time()
         return start <= local < end if start <= end else local >= start or local < end
+
+    def is_muted(self, now: datetime) -> bool:
+        """Return whether its messages are muted at a moment."""
+        return self.muted_until is not None and now < self.muted_until
 
     def clean(self) -> None:
         """Check that the columns fit together. Raises ValidationError."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from ...conf import alias_of
 from ...exceptions import InvalidOption
+from ...operations.actor import current_actor
 from ...operations.changes import Edit, record_edits
 from ...operations.tuning import (
     Ids,
@@ -132,6 +136,29 @@ def _switch(ids: Ids, using: str | None, *, enabled: bool) -> list[int]:
         AlertRule.objects.using(alias).filter(pk__in=keys).update(next_at=timezone.now())
         if not enabled:
             _resolve(alias, keys)
+    return keys
+
+
+def mute_alert_rules(
+    ids: Ids, *, until: datetime, reason: str, using: str | None = None
+) -> list[int]:
+    """Send no message of rules until a time; return their ids. Alerts are still recorded."""
+    chosen = AlertRule.objects.filter(pk__in=ids_of(ids, AlertRule))
+    muted = {"muted_until": until, "mute_reason": reason, "muted_by": current_actor().name}
+    return _mute(chosen, using, muted)
+
+
+def unmute_alert_rules(ids: Ids, *, using: str | None = None) -> list[int]:
+    """Send messages of rules again; return the ids of those that were muted."""
+    chosen = AlertRule.objects.filter(pk__in=ids_of(ids, AlertRule), muted_until__gt=Now())
+    return _mute(chosen, using, {"muted_until": None, "mute_reason": "", "muted_by": ""})
+
+
+def _mute(rows: QuerySet[AlertRule], using: str | None, columns: Mapping[str, Any]) -> list[int]:
+    alias = alias_of(using)
+    with transaction.atomic(using=alias):
+        keys = [row.pk for row in switch_rows(alias, rows, columns)]
+        AlertRule.objects.using(alias).filter(pk__in=keys).update(next_at=timezone.now())
     return keys
 
 

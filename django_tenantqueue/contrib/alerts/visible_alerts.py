@@ -5,9 +5,11 @@ from __future__ import annotations
 from django.db.models import Case, F, QuerySet, Value, When
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext
 
-from ...admin.formats import counted
+from ...admin.formats import NOTHING, counted
+from ...admin.mutes import mute_text
 from ...admin.visible import is_limited, may, only_visible
 from ...conf import get_settings
 from ...status.conditions import listed_text
@@ -38,16 +40,35 @@ def rule_of(alert: Alert) -> str:
 
 
 def open_alerts(request: HttpRequest) -> list[dict[str, str]]:
-    """Return the dashboard's line about open alerts; none for users who may not view alerts."""
+    """Return the dashboard's lines about open alerts; none for users who may not view alerts.
+
+    One line is about all rules that are not muted. Rules that were muted together have another.
+    """
     if not may(request, "view", Alert):
         return []
     rows = visible_alerts(request, Alert.objects.using(get_settings().database).open())
-    shown = rows.select_related("rule")
-    names = [rule_of(alert) for alert in shown.order_by("rule_id", "key")[:PAGE]]
-    if not names:
-        return []
-    rules = listed_text(list(dict.fromkeys(names)))
+    now = timezone.now()
+    found: dict[str, list[str]] = {}
+    for alert in rows.select_related("rule").order_by("rule_id", "key")[:PAGE]:
+        muted = muted_text(alert) if alert.rule.is_muted(now) else ""
+        found.setdefault(muted, []).append(rule_of(alert))
     text = gettext("Open alerts: %(count)s, of the rules %(rules)s")
-    url = reverse("admin:tenantqueue_alerts_alert_changelist")
-    values = {"count": counted(len(names), PAGE), "rules": rules}
-    return [{"text": text % values, "url": f"{url}?open=yes"}]
+    url = f"{reverse('admin:tenantqueue_alerts_alert_changelist')}?open=yes"
+    lines = []
+    for muted, names in found.items():
+        rules = listed_text(list(dict.fromkeys(names)))
+        line = {"text": text % {"count": counted(len(names), PAGE), "rules": rules}, "url": url}
+        lines.append({**line, "muted": muted} if muted else line)
+    return lines
+
+
+def muted_text(alert: Alert) -> str:
+    """Return until when the rule of an alert is muted, by whom and why.
+
+    Users who may not see all tenants of the rule see the time alone.
+    """
+    rule = alert.rule
+    assert rule.muted_until is not None
+    if getattr(alert, "hides_rule", False):
+        return mute_text(rule.muted_until, "", NOTHING)
+    return mute_text(rule.muted_until, rule.muted_by, rule.mute_reason)

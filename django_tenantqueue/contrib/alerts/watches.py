@@ -17,7 +17,7 @@ from ... import features
 from ...exceptions import Unsupported
 from ...features import Condition, Feature, Severity, Sighting, Watch
 from ...queries.figures import ALL, list_failing_tasks, list_failures, list_figures_of_queues
-from ...status.conditions import Code, conditions, sentence
+from ...status.conditions import Code, conditions, objects_of, text_of
 from ...status.deaths import list_deaths
 from ...status.display_limits import COUNTED_TO, READ, VISITED
 from ...status.figures import NOTHING, rough_text
@@ -215,11 +215,10 @@ def _as_found(condition: Condition) -> Watch | None:
 
     def read(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
         for values in look_for(fleet.seen_by(rule.tenant)):
-            of_each = [{**values, "names": name} for name in values.get("names", ())]
-            for one in of_each or [dict(values)]:
-                key = one.get("names") or one.get("task") or one.get("duty")
-                text = sentence(condition.fleet, one)
-                label = str(key or condition.title)
-                yield Sighting(str(key or condition.code), label, text, rule.tenant)
+            for one in objects_of(values):
+                key = one.key if one.tenant is None else f"{one.tenant}/{one.key}"
+                text = text_of(condition, values, [one])
+                label = str(one or condition.title)
+                yield Sighting(key or str(condition.code), label, text, rule.tenant)
 
     return Watch(_known_first(read), of_tenants=condition.of_tenants)

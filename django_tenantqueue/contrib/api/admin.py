@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from ...admin.app_list import Use
 from ...admin.base import EmptyList
 from ...admin.confirmation import confirm
 from ...admin.filters import TENANT_FILTERS
@@ -76,6 +77,7 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
     form = ApiTokenForm
     change_form_template = "admin/tenantqueue_api/apitoken/change_form.html"
     buttons = {"_revoke": "revoke_selected"}
+    use = Use.ACCESS
     export_name = "api-tokens"
     not_exported = ("digest",)
     empty_list = EmptyList(

@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from ...admin.app_list import Use
 from ...admin.base import EmptyList
 from ...admin.filters import TENANT_FILTERS
 from ...admin.formats import breakable
@@ -20,6 +21,7 @@ from .models import RetentionRule
 
 @admin.register(RetentionRule)
 class RetentionRuleAdmin(TunedAdmin[RetentionRule]):
+    use = Use.AUTOMATION
     export_name = "retention-rules"
     empty_list = EmptyList(
         _("There are no retention rules."),

@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
+from ...admin.app_list import Use
 from ...admin.base import EmptyList
 from ...admin.filters import TENANT_FILTERS
 from ...admin.formats import breakable
@@ -46,6 +47,7 @@ class RoutingAdmin(TunedAdmin[Routing]):
 
     form = RoutingForm
     list_form = RoutingListForm
+    use = Use.AUTOMATION
     export_name = "routings"
     empty_list = EmptyList(
         _("There are no routings."),

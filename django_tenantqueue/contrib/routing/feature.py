@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
-from ...features import Condition, Feature, Severity
+from ...features import Condition, Feature, Named, Severity
 from ...status.conditions import Look, names
 from ...status.display_limits import PAGE
 from . import models
@@ -23,7 +23,7 @@ def _find_retired(look: Look) -> Iterable[Mapping[str, object]]:
     rows = models.Routing.objects.using(look.using).to_retired()
     if look.tenants is not None:
         rows = rows.filter(tenant__in=sorted(look.tenants))
-    return names(str(row) for row in rows[:PAGE])
+    return names(Named(str(row), row.pattern, tenant=row.tenant) for row in rows[:PAGE])
 
 
 CONDITIONS = (

@@ -17,6 +17,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from ...admin.app_list import Use
 from ...admin.base import EmptyList
 from ...admin.filters import TENANT_FILTERS
 from ...admin.formats import (
@@ -74,6 +75,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
     form = ScheduleForm
     change_form_template = "admin/tenantqueue_schedules/schedule/change_form.html"
     buttons = {"_run_now": "run_selected"}
+    use = Use.AUTOMATION
     export_name = "schedules"
     not_exported = CALL  # arguments may be secret
     empty_list = EmptyList(

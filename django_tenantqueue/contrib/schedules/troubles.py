@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from ...features import Condition, Scope, Severity, Sighting, Watch
+from ...features import Condition, Named, Scope, Severity, Sighting, Watch
 from ...status.conditions import Look, names
 from ...status.display_limits import COUNTED_TO, LINE, PAGE
 from ...status.figures import rough_text
@@ -21,6 +21,10 @@ def _rows(look: Look) -> ScheduleQuerySet:
     if look.tenants is None:
         return rows
     return rows.filter(tenant__in=sorted(look.tenants))
+
+
+def _named(row: Schedule) -> Named:
+    return Named(str(row), row.name, tenant=row.tenant)
 
 
 def _watch_late(look: Look, rule: Scope, known: Collection[str]) -> Iterator[Sighting]:
@@ -59,7 +63,7 @@ CONDITIONS = (
         fleet=_("late schedules: %(names)s"),
         where="schedules",
         filter="trouble=late",
-        find=lambda look: names(str(row) for row in _rows(look).late()[:PAGE]),
+        find=lambda look: names(map(_named, _rows(look).late()[:PAGE])),
         of_tenants=True,
         watch=Watch(_watch_late, 60.0, "seconds", ("queue", "task")),
     ),
@@ -71,7 +75,7 @@ CONDITIONS = (
         where="schedules",
         filter="trouble=failing",
         find=lambda look: names(
-            str(row) for row in _rows(look).failing().order_by("last_error_at")[:PAGE]
+            map(_named, _rows(look).failing().order_by("last_error_at")[:PAGE])
         ),
         of_tenants=True,
         watch=Watch(_watch_failing, 3.0, "number", ("queue", "task")),

@@ -17,6 +17,7 @@ from ..subcommands.control import Cancel, Pause, Resume, Retry, Tune
 from ..subcommands.erase import Erase
 from ..subcommands.explain import Explain
 from ..subcommands.export import Export
+from ..subcommands.mute import MuteProblem, UnmuteProblem
 from ..subcommands.status import Status
 
 Kinds = Mapping[str, type[BaseCommand]]
@@ -29,6 +30,8 @@ CORE: Kinds = {
     "cancel": Cancel,
     "retry": Retry,
     "tune": Tune,
+    "mute": MuteProblem,
+    "unmute": UnmuteProblem,
     "bulk": Bulk,
     "export": Export,
     "erase": Erase,

@@ -9,14 +9,15 @@ from typing import Any
 from django.db import connections
 from django.utils.translation import gettext
 
-from ...features import Condition, Feature, Problem, hooks, undone_alone
+from ...features import Condition, Feature, Named, Problem, hooks, undone_alone
 from ..display_limits import NAMED
 from .found import names
 from .look import Look
+from .muting import by_mute
 from .texts import CORE, Code
 
 __all__ = ["Code", "Condition", "Look", "conditions", "listed_text", "names", "of", "problems"]
-__all__ += ["sentence"]
+__all__ += ["objects_of", "sentence", "text_of"]
 
 logger = logging.getLogger("django_tenantqueue")
 _OF_CORE = {condition.code: condition for condition in CORE}
@@ -38,7 +39,7 @@ def sentence(text: Any, values: Mapping[str, Any]) -> str:
 
 
 def problems(look: Look) -> list[Problem]:
-    """Return the conditions that hold of the fleet, the worst first."""
+    """Return the conditions that hold of the fleet, the worst first, those that are muted, too."""
     return list(_problems(look))
 
 
@@ -57,15 +58,34 @@ def _problems(look: Look) -> Iterator[Problem]:
 def _found(condition: Condition, look: Look) -> Iterator[Problem]:
     assert condition.find is not None
     for values in condition.find(look):
-        listed = {"names": listed_text(values["names"])} if "names" in values else {}
-        yield Problem(
-            condition.code,
-            sentence(condition.fleet, {**values, **listed}),
-            condition.where,
-            condition.filter,
-            str(condition.remedy) if condition.remedy else "",
-            values.get("task", ""),
-        )
+        for muted, objects in by_mute(condition.code, objects_of(values), look.mutes):
+            yield Problem(
+                condition.code,
+                text_of(condition, values, objects),
+                condition.where,
+                condition.filter,
+                str(condition.remedy) if condition.remedy else "",
+                values.get("task", ""),
+                objects,
+                muted,
+            )
+
+
+def text_of(condition: Condition, values: Mapping[str, Any], objects: Sequence[Named]) -> str:
+    """Return the sentence about some objects of a problem."""
+    told = dict(values)
+    if "names" in values:
+        told["names"] = listed_text(objects)
+    if jobs := sum(one.jobs for one in objects):
+        told |= {"count": jobs, "jobs": f"{jobs:,}"}
+    return sentence(condition.fleet, told)
+
+
+def objects_of(values: Mapping[str, Any]) -> list[Named]:
+    """Return the objects of a problem: its names, its task or maintenance task, or one unnamed."""
+    if values.get("names"):
+        return [name if isinstance(name, Named) else Named(name) for name in values["names"]]
+    return [Named(str(values.get("task") or values.get("duty") or ""))]
 
 
 def _found_by_apps(of_apps: Sequence[Condition], look: Look) -> list[Problem]:

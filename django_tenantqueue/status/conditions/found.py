@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.utils.translation import gettext
 
 from ... import gate_keys
+from ...features import Named
 from ...models import TaskControl
 from ...models.worker import SILENT
 from ...queries.tasks import count_tasks
@@ -30,9 +31,9 @@ def names(found: Iterable[str]) -> Values:
         yield {"names": listed}
 
 
-def full_name(tenant: str, name: str) -> str:
-    """Return how a sentence names a row of a tenant."""
-    return f"{tenant or gettext('(no tenant)')}/{name}"
+def full_name(tenant: str, name: str, text: str = "%s") -> Named:
+    """Return how a sentence names a row of a tenant. `text` adds more to the name."""
+    return Named(text % f"{tenant or gettext('(no tenant)')}/{name}", name, tenant=tenant)
 
 
 # workers
@@ -109,13 +110,16 @@ def died(look: Look) -> Values:
     """Workers have died."""
     text = gettext("%(name)s on %(host)s (%(time)s ago: %(cause)s)")
     return names(
-        text
-        % {
-            "name": death.name,
-            "host": death.host,
-            "time": rough_text((look.now - death.at).total_seconds()),
-            "cause": death.cause,
-        }
+        Named(
+            text
+            % {
+                "name": death.name,
+                "host": death.host,
+                "time": rough_text((look.now - death.at).total_seconds()),
+                "cause": death.cause,
+            },
+            death.name,
+        )
         for death in look.deaths
     )
 
@@ -127,7 +131,9 @@ def clocks(look: Look) -> Values:
         for state, row in look.states
         if state != WorkerState.SILENT and abs(row.clock_ahead_seconds) > CLOCK_SECONDS
     }
-    return names(f"{host} ({seconds:+.1f} s)" for host, seconds in sorted(ahead.items()))
+    return names(
+        Named(f"{host} ({seconds:+.1f} s)", host) for host, seconds in sorted(ahead.items())
+    )
 
 
 def connections(look: Look) -> Values:
@@ -149,9 +155,7 @@ def gone(look: Look) -> Values:
 def unknown_tasks(look: Look) -> Values:
     """Workers do not know the tasks of jobs."""
     if look.unknown:
-        jobs = sum(task.jobs for task in look.unknown)
-        listed = [task.task for task in look.unknown]
-        yield {"count": jobs, "jobs": f"{jobs:,}", "names": listed}
+        yield {"names": [Named(task.task, jobs=task.jobs) for task in look.unknown]}
 
 
 def failing(look: Look) -> Values:
@@ -201,13 +205,14 @@ def line(kind: str, why: str) -> Callable[[Look], Values]:
 def held_by(gate: str) -> Callable[[Look], Values]:
     """Return what finds the jobs that a gate holds for long; line() finds closed gates."""
 
-    def find(look: Look) -> Iterator[str]:
+    def find(look: Look) -> Iterator[Named]:
         told = {(row.kind, row.tenant, row.name) for row in look.lines}
         for one in look.held:
             tenant = "" if gate == gate_keys.TASK else one.tenant
-            is_told = (gate, tenant, gate_keys.own_key(one.tenant, one.key)) in told
-            if one.gate == gate and is_late(one) and not is_told:
-                yield f"{full_name(one.tenant, one.queue)} ({held_text([one])})"
+            key = gate_keys.own_key(one.tenant, one.key)
+            if one.gate == gate and is_late(one) and (gate, tenant, key) not in told:
+                text = f"{full_name(one.tenant, one.queue)} ({held_text([one])})"
+                yield Named(text, key, tenant=one.tenant)
 
     return lambda look: names(find(look))
 
@@ -216,9 +221,9 @@ def late(look: Look) -> Values:
     """Ready jobs wait for long in queues that are not blocked."""
     text = gettext("%s (full)")
     return names(
-        text % full_name(queue.tenant, queue.name)
-        if is_full(queue.num_slots, queue.active)
-        else full_name(queue.tenant, queue.name)
+        full_name(
+            queue.tenant, queue.name, text if is_full(queue.num_slots, queue.active) else "%s"
+        )
         for queue in find_late(look.busy.queues[:LISTED])
     )
 

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from ...conf import get_settings
 from ...execution.outcome import UNKNOWN_CLASS
-from ...models import Worker
+from ...models import Mute, Worker
 from ...models.worker import Role
 from ...queries import fleet as queries
 from ...queries.figures import FailingTask, list_failing_tasks
@@ -30,6 +30,7 @@ from ..queue_loads import untaken_queues
 from ..served_queues import Takers, read_takers
 from ..thresholds import DIED_WITHIN, FAILED_WITHIN, FAILING_LEAST, FAILING_SHARE
 from ..workers import LEAVING, DutyReport, WorkerState, list_duties, list_running, state_of
+from .muting import read_mutes
 
 LEAVING_OR_SILENT = (*LEAVING, WorkerState.SILENT)
 
@@ -180,6 +181,11 @@ class Look:
         ready = {(queue.tenant, queue.name) for queue in self.ready}
         found = untaken_queues(self.using, self.takers, most=VISITED)
         return [queue for queue in found if queue not in ready]
+
+    @cached_property
+    def mutes(self) -> list[Mute]:
+        """What operators have muted: of `tenants` alone. Read when there is a problem."""
+        return read_mutes(self.using, self.tenants, VISITED)
 
     @cached_property
     def connections(self) -> tuple[int, int]:

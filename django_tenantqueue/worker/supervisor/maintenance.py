@@ -19,6 +19,7 @@ from ...features import Duty, Feature, hooks
 from ...operations import maintain
 from ...operations.gates import Sweep
 from ...operations.monitor_control import Feeder
+from ...operations.mutes import prune_mutes
 from ...operations.rescue import SETTLE_SECONDS, DeadWorkerFinder
 from ...operations.session_control import Pruning
 from ...operations.unique import KeyPruning
@@ -78,6 +79,7 @@ class Maintenance:
             Duty("prune_sessions", Pruning().step, 30.0),
             Duty("prune_keys", KeyPruning().step, 5.0, BATCH),
             Duty("prune_changes", maintain.prune_changes, 60.0, BATCH),
+            Duty("prune_mutes", prune_mutes, 600.0),
             Duty("refresh_statistics", maintain.refresh_statistics, 1.0),
             Duty("thin_figures", maintain.thin_figures, 60.0, BATCH),
             Duty("make_history", maintain.make_history, 60.0),

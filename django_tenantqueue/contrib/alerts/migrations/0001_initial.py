@@ -186,6 +186,30 @@ class Migration(PostgresMigration):
                     models.BooleanField(db_default=True, default=True, verbose_name="enabled"),
                 ),
                 (
+                    "muted_until",
+                    models.DateTimeField(editable=False, null=True, verbose_name="muted until"),
+                ),
+                (
+                    "mute_reason",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        editable=False,
+                        verbose_name="reason",
+                    ),
+                ),
+                (
+                    "muted_by",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        editable=False,
+                        verbose_name="muted by",
+                    ),
+                ),
+                (
                     "created_at",
                     models.DateTimeField(
                         db_default=django.db.models.functions.datetime.Now(),
