@@ -10,6 +10,7 @@ awaits the twin of a verb: `await apause(queue="mail")`.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -31,7 +32,13 @@ from .calls.options import (
 )
 from .conf import database
 from .coroutines import twin
-from .databases import check_home, database_of_call, database_of_id, database_of_tenant
+from .databases import (
+    check_home,
+    database_of_call,
+    database_of_id,
+    database_of_tenant,
+    databases_about,
+)
 from .exceptions import InvalidOption, JobNotFound
 from .gate_keys import EVERYBODY
 from .models import Job, Session, TenantQueue
@@ -507,10 +514,13 @@ def erase_tenant(
 
     Its queues are paused and retired first. `stop`: ask running jobs to stop, and wait for them
     to end for up to `wait`, seconds or a timedelta. Raises InvalidState while jobs run, and
-    InvalidOption for "".
+    InvalidOption for "". Where jobs are in several databases, it is erased in each of them.
     """
-    alias = using or database_of_tenant(tenant)
-    return erasure.erase_tenant(tenant, using=alias, stop=stop, wait=wait)
+    report: Counter[str] = Counter()
+    for alias in databases_about(tenant) if using is None else [using]:
+        with database(alias):
+            report.update(erasure.erase_tenant(tenant, using=alias, stop=stop, wait=wait))
+    return dict(report)
 
 
 acancel = twin(cancel)

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from ...conf import alias_of
+from ...databases import check_home
 from ...exceptions import InvalidOption
 from ...operations.changes import Edit, record_edits
 from ...operations.tuning import (
@@ -84,6 +85,8 @@ def _write(using: str, row: AlertRule, changes: Mapping[str, Any]) -> bool:
     old = _shown(row, changed)
     for name in changed:
         setattr(row, name, changes[name])
+    if "tenant" in changed:
+        check_home(using, row.tenant)
     row.full_clean(exclude=("id", "created_at", "next_at"))
     row.next_at = timezone.now()
     row.save(using=using, update_fields=[*changed, "next_at"])

@@ -131,6 +131,7 @@ def pins_of(alias: str, number: int) -> Mapping[str, int]:
     try:
         found = _read(alias, number, known)
     except DOWN as error:
+        connections[alias].close_if_unusable_or_obsolete()  # else it stays broken in a loop
         found = known or Known()
         found.until = monotonic() + DOWN_SECONDS
         if found.version is None:

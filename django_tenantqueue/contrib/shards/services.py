@@ -9,16 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from django.db import InterfaceError, OperationalError, connections, transaction
+from django.db import connections, transaction
 from django.db.models import F
 
 from ...batches import REMEMBERED_SECONDS
 from ...calls.options import check_tenant
 from ...exceptions import InvalidOption, InvalidState, Unsupported
-from ...models import TenantQueue
 from ...queries.enqueue import in_test_case
 from .models import Shard, ShardPin
-from .routes import aliases, are_sharded, forget_pins, ranking_of, shard_of
+from .reach import models_of_tenants, reaching
+from .routes import aliases, are_sharded, forget_pins, pins_of, ranking_of
 
 
 def pin_tenant(tenant: str, alias: str) -> None:
@@ -27,7 +27,7 @@ def pin_tenant(tenant: str, alias: str) -> None:
     It returns when all processes have read the pin, so jobs of the tenant may follow.
 
     Choose the database before the first job of the tenant. Raises InvalidState when the tenant has
-    queues in another database, InvalidOption for an unknown alias or no tenant, and Unsupported
+    rows in another database, InvalidOption for an unknown alias or no tenant, and Unsupported
     inside a transaction, or when one of the databases is down.
     """
     _check(tenant)
@@ -48,18 +48,25 @@ def pin_tenant(tenant: str, alias: str) -> None:
 def unpin_tenant(tenant: str) -> bool:
     """Remove the pin of a tenant; return whether there was one.
 
-    Takes a second. Raises InvalidState when the tenant has queues in another database than that of
+    Takes a second. Raises InvalidState when the tenant has rows in another database than that of
     its hash, and Unsupported inside a transaction, or when one of the databases is down.
     """
     _check(tenant)
     _check_empty(tenant, aliases()[ranking_of(tenant, len(aliases()))[0]])
     removed = False
     for copy in _copies(tenant):
-        with transaction.atomic(using=copy):
-            removed |= bool(ShardPin.objects.using(copy).filter(tenant=tenant).delete()[0])
-            _raise_version(copy)
+        removed |= forget_pin(copy, tenant)
     _wait_for_processes()
     return removed
+
+
+def forget_pin(alias: str, tenant: str) -> bool:
+    """Remove one copy of a pin; return whether there was one."""
+    with transaction.atomic(using=alias):
+        removed, _ = ShardPin.objects.using(alias).filter(tenant=tenant).delete()
+        if removed:
+            _raise_version(alias)
+    return bool(removed)
 
 
 def list_pins() -> dict[str, str]:
@@ -74,29 +81,28 @@ def _check(tenant: str) -> None:
         raise Unsupported("TENANTQUEUE['SHARDS']['DATABASES'] has fewer than two aliases: add some")
     if not check_tenant("tenant", tenant):
         raise InvalidOption("tenant='': jobs without a tenant are in the first database")
-    for alias in aliases():
-        try:
+    for number, alias in enumerate(aliases()):
+        with reaching(alias):
             connections[alias].ensure_connection()
-        except (OperationalError, InterfaceError) as error:
-            raise Unsupported(
-                f"pins are written to all databases, and {alias!r} cannot be used: "
-                f"{str(error).strip()}"
-            ) from error
+            pins_of(alias, number)  # raises what is not set up
         if connections[alias].in_atomic_block and not in_test_case(connections[alias]):
             raise Unsupported(
                 f"a transaction is open in {alias!r}, and others read a pin only after its commit: "
                 "pin the tenant before the transaction"
             )
-    shard_of(tenant)  # raises what is not set up
 
 
 def _check_empty(tenant: str, alias: str) -> None:
     for other in aliases():
-        if other != alias and TenantQueue.objects.using(other).filter(tenant=tenant).exists():
-            raise InvalidState(
-                f"tenant {tenant!r} has queues in the database {other!r}: the database of a tenant "
-                "is chosen before its first job"
-            )
+        if other == alias:
+            continue
+        for model in models_of_tenants():
+            if model._default_manager.using(other).filter(tenant=tenant).exists():
+                raise InvalidState(
+                    f"tenant {tenant!r} has {model._meta.verbose_name_plural} in the database "
+                    f"{other!r}: the database of a tenant is chosen before its first job, limit, "
+                    "schedule or rule"
+                )
 
 
 def _copies(tenant: str) -> Iterator[str]:

@@ -16,6 +16,9 @@ from django.utils import timezone
 
 from django_tenantqueue import control
 from django_tenantqueue.conf import database
+from django_tenantqueue.contrib.alerts.control import make_alert_rule
+from django_tenantqueue.contrib.alerts.models import AlertRule
+from django_tenantqueue.contrib.alerts.services import tune_alert_rule
 from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.contrib.api.models import ApiToken, IdempotencyKey
 from django_tenantqueue.contrib.routing.control import make_routing
@@ -25,13 +28,16 @@ from django_tenantqueue.contrib.schedules.firing import fire_schedules
 from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.contrib.schedules.recurrence import Every
 from django_tenantqueue.contrib.schedules.services import tune_schedule
-from django_tenantqueue.exceptions import InvalidOption
-from django_tenantqueue.models import Job
+from django_tenantqueue.contrib.shards.control import list_pins, pin_tenant
+from django_tenantqueue.contrib.shards.setup import set_up
+from django_tenantqueue.exceptions import InvalidOption, InvalidState
+from django_tenantqueue.models import Change, Job
 from django_tenantqueue.testing import run_pending
+from tests.contrib.alerts.test_admin import edit
 from tests.contrib.shards.conftest import ALIASES, sharded, tenant_of
 from tests.testapp.tasks import echo, noop
 
-NEEDS = "api fireworq http prometheus routing schedules"
+NEEDS = "alerts api fireworq http prometheus routing schedules"
 pytestmark = [pytest.mark.usefixtures("shards"), pytest.mark.urls("tests.contrib.shards.urls")]
 
 
@@ -96,6 +102,42 @@ def test_declared_schedules_are_in_the_database_of_their_tenants(own_tasks: dict
 
 
 # rows of tenants
+
+
+def test_pin_is_refused_for_a_tenant_with_a_rule_in_another_database():
+    tenant = tenant_of("us0")
+    make_alert_rule("late", "queue_late", log=True, tenant=tenant)
+    make_token("one", tenant=tenant)
+
+    with pytest.raises(InvalidState, match="has alert rules in the database 'us0'"):
+        pin_tenant(tenant, "eu1")
+    AlertRule.objects.using("us0").all().delete()
+    pin_tenant(tenant, "eu1")
+
+
+def test_setup_pins_a_tenant_that_has_a_schedule_alone():
+    tenant = tenant_of("eu1")
+    with override_settings(TENANTQUEUE={"DATABASE": "us0"}):
+        make_schedule("nightly", noop, Every(hours=1), tenant=tenant)
+
+    set_up(lambda text: None)
+
+    assert list_pins() == {tenant: "us0"}
+
+
+def test_rule_cannot_get_a_tenant_of_another_database(admin_client: Client):
+    rule = make_alert_rule("late", "queue_late", log=True, tenant=None, using="us0")
+
+    with pytest.raises(InvalidOption, match="are in the database 'eu1'"):
+        tune_alert_rule(rule.pk, tenant=tenant_of("eu1"), using="us0")
+    answer = edit(admin_client, rule, tenant_choice="one", tenant=tenant_of("eu1"))
+
+    assert "are in the database “eu1”" in answer.content.decode()
+    rule.refresh_from_db()
+    assert rule.tenant is None
+    edit(admin_client, rule, tenant_choice="one", tenant=tenant_of("us0"))
+    rule.refresh_from_db()
+    assert rule.tenant == tenant_of("us0")
 
 
 def test_row_of_a_tenant_is_refused_in_another_database():
@@ -182,8 +224,11 @@ def test_tokens_of_an_erased_tenant_are_deleted_in_the_first_database(client: Cl
     make_token("other", tenant=tenant_of("us0"))
     key = {"Idempotency-Key": "k1"}
     call(client, "post", "jobs", secret, data={"task": echo.name, "args": [1]}, headers=key)
+    assert Change.objects.using("us0").filter(tenant=tenant).exists()
 
     control.erase_tenant(tenant)
+
+    assert not Change.objects.using("us0").filter(tenant=tenant).exists()
 
     assert ApiToken.objects.using("us0").get().name == "other"
     assert not IdempotencyKey.objects.using("eu1").exists()

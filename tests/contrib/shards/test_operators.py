@@ -17,9 +17,9 @@ from django.test import Client, override_settings
 from django.urls import reverse
 
 from django_tenantqueue import checks
-from django_tenantqueue.conf import database
+from django_tenantqueue.conf import chosen_database, database
 from django_tenantqueue.contrib.shards.checks import check_set_up, check_shards
-from django_tenantqueue.contrib.shards.control import list_pins, pin_tenant
+from django_tenantqueue.contrib.shards.control import list_pins
 from django_tenantqueue.contrib.shards.middleware import KEY, REFRESH, ShardMiddleware
 from django_tenantqueue.contrib.shards.models import Shard, ShardPin
 from django_tenantqueue.contrib.shards.routes import forget_pins
@@ -27,6 +27,7 @@ from django_tenantqueue.exceptions import Unsupported
 from django_tenantqueue.models import Change, Job, TenantQueue
 from django_tenantqueue.operations.erasure import tables
 from django_tenantqueue.testing import run_pending
+from django_tenantqueue.worker.supervisor.supervisor import Supervisor
 from tests.contrib.shards.conftest import ALIASES, sharded, tenant_of
 from tests.databases import SQLITE, other_database
 from tests.testapp.tasks import echo, noop
@@ -108,18 +109,40 @@ def test_commands_about_every_tenant_need_a_database():
 
 
 @pytest.mark.usefixtures("shards")
-def test_erasing_a_tenant_leaves_the_other_databases():
+def test_tenant_is_erased_in_every_database_with_its_pin():
     names = [tenant_of("us0"), tenant_of("us0", 1)]
-    pin_tenant(names[1], "eu1")
+    with override_settings(TENANTQUEUE={"DATABASE": "us0"}):
+        noop.using(tenant=names[1]).delay()  # a process with old settings
+    ShardPin.objects.using("eu1").create(tenant=names[1], shard=1)
+    ShardPin.objects.using("us0").create(tenant=names[1], shard=1)
     for tenant in names:
         noop.using(tenant=tenant).delay()
+    version = Shard.objects.using("us0").get().version
 
-    run("erase", f"--tenant={names[1]}", "--no-input")
+    text = run("erase", f"--tenant={names[1]}", "--no-input")
 
     assert [Job.objects.using(alias).count() for alias in ALIASES] == [1, 0]
-    assert run("shards", "find", names[1]) == "eu1\n", "the erasure can be repeated"
-    run("shards", "unpin", names[1])
+    assert "2  tenantqueue_job\n" in text
     assert not any(ShardPin.objects.using(alias).exists() for alias in ALIASES)
+    assert Shard.objects.using("us0").get().version > version, "other processes read it"
+    assert run("shards", "find", names[1]) == "us0\n"
+
+
+def test_erasure_names_the_database_that_is_down(down: str):
+    noop.using(tenant=tenant_of("us0")).delay()
+
+    with pytest.raises(CommandError, match="the jobs' database 'ap2' cannot be used"):
+        run("erase", f"--tenant={tenant_of('us0')}", "--no-input")
+
+
+@pytest.mark.usefixtures("shards")
+def test_erasure_of_one_database_leaves_the_others():
+    tenant = tenant_of("eu1")
+    noop.using(tenant=tenant).delay()
+
+    run("erase", f"--tenant={tenant}", "--database=us0", "--no-input")
+
+    assert Job.objects.using("eu1").exists()
 
 
 @pytest.mark.usefixtures("schemas")
@@ -142,6 +165,40 @@ def test_shards_are_set_up_listed_found_pinned_and_unpinned():
     with pytest.raises(CommandError, match="'mars' is not in"):
         run("shards", "pin", tenant, "mars")
     assert list_pins() == {}
+
+
+@pytest.mark.usefixtures("shards")
+def test_worker_leaves_the_database_of_its_process_when_it_ends(monkeypatch: pytest.MonkeyPatch):
+    seen: list[str | None] = []
+
+    def run(supervisor: object) -> int:
+        seen.append(chosen_database())
+        return 0
+
+    monkeypatch.setattr(Supervisor, "run", run)
+    call_command("runworker", database="eu1", verbosity=0)
+
+    assert [*seen, chosen_database()] == ["eu1", None]
+
+
+@pytest.mark.parametrize("command", [["setup"], ["pin", "new", "us0"]])
+def test_command_names_the_database_that_is_down(down: str, command: list[str]):
+    with pytest.raises(CommandError, match="all databases are needed, and 'ap2' cannot be used"):
+        run("shards", *command)
+
+
+@pytest.mark.usefixtures("shards")
+@pytest.mark.parametrize("command", [["setup"], ["pin", "new", "us0"]])
+def test_command_names_the_database_without_tables(command: list[str]):
+    forget_pins()
+    with connections["eu1"].cursor() as cursor:
+        cursor.execute("ALTER TABLE tenantqueue_shard RENAME TO elsewhere")
+    try:
+        with pytest.raises(CommandError, match=r"'eu1' lacks tables: run .*--database eu1"):
+            run("shards", *command)
+    finally:
+        with connections["eu1"].cursor() as cursor:
+            cursor.execute("ALTER TABLE elsewhere RENAME TO tenantqueue_shard")
 
 
 @pytest.mark.usefixtures("shards")
