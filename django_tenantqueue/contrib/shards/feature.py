@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from django.core.checks import Tags, register
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model
-from django.http import HttpRequest
-from django.template.loader import render_to_string
 from django.urls import URLPattern
-from django.utils.translation import gettext_lazy as _
 
 from ...calls.sources import registered_tasks
-from ...conf import get_settings, settings_of
+from ...conf import settings_of
 from ...exceptions import Unsupported
 from ...features import Feature
 from .checks import check_set_up, check_shards
-from .middleware import PARAMETER
 from .models import Shard, ShardPin
 from .routes import aliases, are_sharded, forget_pins, shard_of, shard_of_id
 from .services import forget_pin
@@ -72,15 +68,6 @@ class Shards(Feature):
             "shards setup": SetUpShards,
             "shards unpin": UnpinTenant,
         }
-
-    def admin_panels(self, request: HttpRequest) -> Iterable[tuple[Any, Any]]:
-        if are_sharded():
-            values = {
-                "parameter": PARAMETER,
-                "current": get_settings().database,
-                "aliases": aliases(),
-            }
-            yield _("Shards"), render_to_string("admin/tenantqueue_shards/panel.html", values)
 
     def tenant_tables(self) -> Mapping[type[Model], str]:
         return {ShardPin: "tenant"}

@@ -30,7 +30,10 @@ FIRST_ID = 2**40
 DOWN_SECONDS = 5.0
 """Time until a database that was down is asked for its pins again."""
 DOWN = OperationalError, InterfaceError
-SETUP = "run `manage.py tenantqueue shards setup`"
+SETUP = (
+    "run `manage.py tenantqueue shards setup` (a TransactionTestCase needs it in setUp(), for each "
+    "test)"
+)
 
 
 @dataclass(slots=True)

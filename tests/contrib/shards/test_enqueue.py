@@ -22,7 +22,7 @@ from django_tenantqueue.models import Job, TenantQueue
 from django_tenantqueue.reports import read_loads
 from django_tenantqueue.testing import assert_enqueued, captured_jobs, run_pending, travel
 from tests.contrib.shards.conftest import ALIASES, sharded, tenant_of
-from tests.contrib.shards.tasks import pass_on
+from tests.contrib.shards.tasks import pass_on, where
 from tests.databases import other_database
 from tests.testapp.tasks import add, echo, fail, noop
 

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import AnonymousUser, Permission, User
 from django.core.management import CommandError, call_command
 from django.db import connections, transaction
-from django.http import HttpRequest
-from django.test import Client, override_settings
-from django.urls import reverse
+from django.test import Client, RequestFactory, override_settings
+from django.urls import resolve, reverse
 
 from django_tenantqueue import checks
 from django_tenantqueue.conf import chosen_database, database
@@ -299,6 +298,10 @@ def test_admin_shows_the_chosen_database_until_another_is_chosen(admin_client: C
         *(False, True, True, False),
     ]
     assert "Django administration – eu1" in again
+    assert '<a href="?shard=eu1" aria-current="true">eu1</a>' in again
+    assert '<a href="?shard=us0">us0</a>' in again
+    users = admin_client.get(reverse("admin:auth_user_changelist")).content.decode()
+    assert "eu1" not in users, "users are in no shard"
 
 
 @pytest.mark.usefixtures("chosen")
@@ -365,6 +368,8 @@ def test_admin_links_to_the_other_databases_while_the_chosen_one_is_down(
 
     assert (answer.status_code, back.status_code, job.status_code) == (503, 200, 503)
     assert '<a href="?shard=us0">us0</a>' in answer.content.decode()
+    assert "The database “ap2” is down" in answer.content.decode()
+    assert "<strong>admin</strong>" in answer.content.decode(), "with the header of the admin"
     home = reverse("admin:app_list", args=["tenantqueue"])
     assert f'<a href="{home}?shard=us0">us0</a>' in job.content.decode(), "the id names ap2"
 
@@ -524,7 +529,7 @@ def test_page_without_a_database_is_not_saved_or_refreshed(admin_client: Client,
     assert [answer.status_code for answer in answers] == [409] * 3
     home = reverse("admin:app_list", args=["tenantqueue"])
     text = answers[0].content.decode()
-    assert "it is unknown which database this page showed" in text
+    assert "It is unknown which database this page showed" in text
     assert f'<a href="{home}?shard=eu1">eu1</a>' in text
     assert slots(queues) == [9, 9]
 
@@ -567,7 +572,9 @@ def test_visitor_who_is_not_logged_in_learns_no_alias(client: Client):
 
 def failing(alias: str, work: Any) -> Any:
     """Return the answer of the middleware to what an admin page of a database raises."""
-    request = HttpRequest()
+    request = RequestFactory().get(reverse("admin:tenantqueue_job_changelist"))
+    request.resolver_match = resolve(request.path)
+    request.user = AnonymousUser()
     request.tenantqueue_shard = alias  # type: ignore[attr-defined]
     try:
         work()

@@ -97,6 +97,14 @@ def test_enqueue_is_refused_before_the_setup():
         noop.using(tenant="acme").delay()
 
 
+@pytest.mark.usefixtures("shards")
+def test_flush_of_a_test_is_named_where_the_setup_is_missing():
+    call_command("flush", database="eu1", interactive=False, verbosity=0)
+
+    with pytest.raises(Unsupported, match=r"needs it in setUp\(\), for each test"):
+        noop.using(tenant=tenant_of("eu1")).delay()
+
+
 @pytest.mark.usefixtures("schemas")
 def test_setup_keeps_ids_and_tenants_and_can_be_repeated():
     kept, moved = tenant_of("us0"), tenant_of("eu1")
