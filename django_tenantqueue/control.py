@@ -485,6 +485,7 @@ def bulk(
     values: Mapping[str, Any] | None = None,
     *,
     user: Model | None = None,
+    using: str | None = None,
 ) -> Job:
     """Enqueue a job that performs an action on all jobs that match, and return it.
 
@@ -502,7 +503,7 @@ def bulk(
         )
     if user is not None and not isinstance(user, Model):
         raise InvalidOption(f"bulk(user={user!r}): give a user of the admin, as request.user is")
-    alias = database_of_call("bulk", None, tenant=(filters or {}).get("tenant"))
+    alias = database_of_call("bulk", using, tenant=(filters or {}).get("tenant"))
     with database(alias):
         return start(action, filters or {}, values, user=user)
 

@@ -119,12 +119,20 @@ def database_of_call(
         )
     if found:
         return found.pop()
+    if any(map(_is_empty, (*given, *local))):
+        return get_settings().database
     if chosen_database() is None:
         raise InvalidOption(
             f"{verb}() is about rows of one database, and jobs are in "
             f"{', '.join(map(repr, all_databases()))}: give using=, and call it once for each"
         )
     return get_settings().database
+
+
+def _is_empty(value: Any) -> bool:
+    if isinstance(value, QuerySet):
+        return bool(value.query.is_empty())
+    return isinstance(value, list | tuple | set | frozenset) and not value
 
 
 def _databases_of(value: Any, of_id: Callable[[int], str] | None) -> Iterable[str]:

@@ -17,9 +17,13 @@ _KEPT = "_tenantqueue_visible_tenants"
 
 
 def visible_tenants(request: HttpRequest) -> frozenset[str] | None:
-    """Return the tenants that the user of a request may see; None: all. Asked once a request."""
+    """Return the tenants that the user of a request may see; None: all. Asked once a request.
+
+    A visitor of the login page sees none.
+    """
     if not hasattr(request, _KEPT):
-        setattr(request, _KEPT, tenants_of(request.user))
+        user = request.user
+        setattr(request, _KEPT, tenants_of(user) if user.is_authenticated else frozenset())
     return cast("frozenset[str] | None", getattr(request, _KEPT))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from django.core.checks import Tags, register
+from django.core.management.base import CommandError
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model
@@ -15,7 +16,7 @@ from ...calls.sources import registered_tasks
 from ...conf import settings_of
 from ...exceptions import Unsupported
 from ...features import Feature
-from .checks import check_set_up, check_shards
+from .checks import check_set_up, check_shards, find_problem
 from .models import Shard, ShardPin
 from .routes import aliases, are_sharded, forget_pins, shard_of, shard_of_id
 from .services import forget_pin
@@ -51,6 +52,10 @@ class Shards(Feature):
         if are_sharded():
             _check_task(using, tenant, task)
             _check_transaction(using, tenant)
+
+    def worker_started(self, using: str) -> None:
+        if (problem := find_problem(using)) is not None:
+            raise CommandError(problem)
 
     def commands(self) -> Mapping[str, type[BaseCommand]]:
         from .management.subcommands.shards import (

@@ -62,6 +62,8 @@ class ShardMiddleware:
         if page is None:
             return self.get_response(request)
         asked = _take_asked(request)
+        if (page.url_name or "").startswith(IN_FIRST):
+            return self.get_response(request)
         named = _of_id(page) or asked or _of_referer(request)
         alias = named or _last_shown(request)
         reads, refreshes = request.method in READING, REFRESH in request.headers
@@ -134,14 +136,12 @@ def _is_down(alias: str, error: Exception) -> bool:
 
 
 def _page_of_admin(request: HttpRequest) -> ResolverMatch | None:
-    """Return a page of the admin that shows a chosen database; None for other pages."""
+    """Return a page of the admin; None for other pages."""
     try:
         match = resolve(request.path_info, getattr(request, "urlconf", None))
     except Resolver404:
         return None
-    if "admin" not in match.app_names or (match.url_name or "").startswith(IN_FIRST):
-        return None
-    return match
+    return match if "admin" in match.app_names else None
 
 
 def _is_of_package(page: ResolverMatch) -> bool:

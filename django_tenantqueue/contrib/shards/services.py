@@ -15,10 +15,11 @@ from django.db.models import F
 from ...batches import REMEMBERED_SECONDS
 from ...calls.options import check_tenant
 from ...exceptions import InvalidOption, InvalidState, Unsupported
+from ...models import TenantQueue
 from ...queries.enqueue import in_test_case
 from .models import Shard, ShardPin
 from .reach import models_of_tenants, reaching
-from .routes import aliases, are_sharded, forget_pins, pins_of, ranking_of
+from .routes import DOWN, aliases, are_sharded, forget_pins, pins_of, ranking_of
 
 
 def pin_tenant(tenant: str, alias: str) -> None:
@@ -27,7 +28,8 @@ def pin_tenant(tenant: str, alias: str) -> None:
     It returns when all processes have read the pin, so jobs of the tenant may follow.
 
     Choose the database before the first job of the tenant. Raises InvalidState when the tenant has
-    rows in another database, InvalidOption for an unknown alias or no tenant, and Unsupported
+    rows in another database, or gets some meanwhile. The pin is then taken back, unless the tenant
+    has queues in both. Raises InvalidOption for an unknown alias or no tenant, and Unsupported
     inside a transaction, or when one of the databases is down.
     """
     _check(tenant)
@@ -43,6 +45,13 @@ def pin_tenant(tenant: str, alias: str) -> None:
             ShardPin.objects.using(copy).update_or_create(tenant=tenant, defaults={"shard": number})
             _raise_version(copy)
     _wait_for_processes()
+    try:
+        _check_empty(tenant, alias)  # jobs may have come while the pin was not yet known
+    except InvalidState:
+        if not TenantQueue.objects.using(alias).filter(tenant=tenant).exists():
+            for copy in _copies(tenant):
+                forget_pin(copy, tenant)
+        raise
 
 
 def unpin_tenant(tenant: str) -> bool:
@@ -70,10 +79,20 @@ def forget_pin(alias: str, tenant: str) -> bool:
 
 
 def list_pins() -> dict[str, str]:
-    """Return the pinned tenants with the aliases of their databases, from the first database."""
+    """Return the pinned tenants with the aliases of their databases.
+
+    It reads the copy of the first database that works.
+    """
     found = aliases()
-    rows = ShardPin.objects.using(found[0]).order_by("tenant").values_list("tenant", "shard")
-    return {tenant: found[number] for tenant, number in rows if number < len(found)}
+    failure: Exception | None = None
+    for alias in found:
+        rows = ShardPin.objects.using(alias).order_by("tenant").values_list("tenant", "shard")
+        try:
+            return {tenant: found[number] for tenant, number in rows if number < len(found)}
+        except DOWN as error:
+            failure = failure or error
+    assert failure is not None
+    raise failure
 
 
 def _check(tenant: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.management import CommandError, call_command
 from django.db import connections
 from django.test import Client, override_settings
 from django.urls import reverse
@@ -83,6 +84,21 @@ def test_schedule_of_every_tenant_is_made_in_each_database():
             fire_schedules(alias, timezone.now() + timedelta(minutes=2))
 
     assert [Job.objects.using(alias).count() for alias in ALIASES] == [2, 2]
+
+
+def test_schedule_of_every_tenant_leaves_out_a_tenant_that_is_elsewhere():
+    tenant = tenant_of("eu1")
+    with override_settings(TENANTQUEUE={"DATABASE": "us0"}):
+        noop.using(tenant=tenant).delay()
+    noop.using(tenant=tenant_of("us0")).delay()
+    schedule = make_schedule("all", noop, Every(seconds=60), tenant=None, using="us0")
+
+    with database("us0"):
+        fire_schedules("us0", timezone.now() + timedelta(minutes=2))
+
+    schedule.refresh_from_db()
+    assert schedule.last_error == ""
+    assert Job.objects.using("us0").count() == 3
 
 
 def test_declared_schedules_are_in_the_database_of_their_tenants(own_tasks: dict[str, Any]):
@@ -235,6 +251,27 @@ def test_tokens_of_an_erased_tenant_are_deleted_in_the_first_database(client: Cl
     assert not Job.objects.using("eu1").exists()
 
 
+def test_api_says_that_a_database_is_down(down: str, client: Client):
+    values = {**sharded(*ALIASES, down), "API": {"TASKS": [echo.name]}}
+    with override_settings(TENANTQUEUE=values):
+        _, secret = make_token("one", tenant=tenant_of(down))
+        answers = [
+            call(client, "post", "jobs", secret, data={"task": echo.name, "args": [1]}),
+            call(client, "get", f"jobs/{2**40 + 2}", secret),
+            call(client, "get", "queues", secret),
+        ]
+
+    assert [answer.status_code for answer in answers] == [503] * 3
+    assert {answer["Content-Type"] for answer in answers} == {"application/problem+json"}
+    assert answers[0]["Retry-After"] == "5"
+
+
+@pytest.mark.usefixtures("offered")
+def test_token_is_made_in_the_first_database_alone():
+    with pytest.raises(CommandError, match="all tokens are in the database 'us0'"):
+        call_command("tenantqueue", "token", "create", "one", "--tenant=a", "--database=eu1")
+
+
 @pytest.mark.usefixtures("offered")
 def test_token_of_one_tenant_does_not_read_jobs_of_another_database(client: Client):
     _, secret = make_token("one", tenant=tenant_of("us0"))
@@ -275,6 +312,8 @@ def test_tokens_are_in_the_first_database_whatever_the_admin_shows(admin_client:
 
     assert ApiToken.objects.using("us0").count() == 1, answer.content.decode()
     assert not ApiToken.objects.using("eu1").exists()
+    page = reverse("admin:tenantqueue_api_apitoken_changelist")
+    assert admin_client.get(page, {"shard": "eu1"}).status_code == 200
 
 
 # metrics

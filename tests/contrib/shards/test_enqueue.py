@@ -18,7 +18,7 @@ from django_tenantqueue.contrib.shards.control import shard_of, shard_of_id
 from django_tenantqueue.contrib.shards.routes import FIRST_ID
 from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, JobNotFound, Unsupported
 from django_tenantqueue.link_tokens import sign_job_id
-from django_tenantqueue.models import Job, TenantQueue
+from django_tenantqueue.models import Job, Session, TenantQueue
 from django_tenantqueue.reports import read_loads
 from django_tenantqueue.testing import assert_enqueued, captured_jobs, run_pending, travel
 from tests.contrib.shards.conftest import ALIASES, sharded, tenant_of
@@ -123,6 +123,7 @@ def test_call_about_several_databases_is_refused():
         control.pause(queue="default")
     with pytest.raises(InvalidOption, match="give using="):
         control.bulk("cancel", None)
+    assert control.bulk("cancel", None, using="eu1")._state.db == "eu1"
     for alias in ALIASES:
         assert len(control.pause(queue="default", using=alias).changed) == 1
     with database("eu1"):
@@ -209,6 +210,29 @@ def test_enqueue_in_a_transaction_of_another_database_is_refused_in_a_test_case(
             noop.using(tenant=tenant).delay()
         for alias in ALIASES:
             transaction.set_rollback(True, using=alias)
+
+
+def test_job_is_not_enqueued_again_in_a_transaction_of_another_database():
+    job = noop.using(tenant=tenant_of("eu1")).delay()
+
+    with transaction.atomic(using="us0"), pytest.raises(Unsupported, match="is open in 'us0'"):
+        control.enqueue_again(job.pk)
+
+
+def test_call_with_no_rows_changes_nothing():
+    assert control.cancel([]).changed == []
+    assert control.cancel(Job.objects.none()).changed == []
+    assert control.pause(queue=[]).changed == []
+
+
+def test_session_is_made_in_the_database_of_its_tenant_alone():
+    tenant = tenant_of("eu1")
+
+    with pytest.raises(InvalidOption, match="give using='eu1'"):
+        control.pause(session="s", tenant=tenant, using="us0")
+
+    assert len(control.pause(session="s", tenant=tenant).changed) == 1
+    assert not Session.objects.using("us0").exists()
 
 
 def test_atomic_task_is_refused_where_its_rows_are_elsewhere(own_tasks: dict[str, Any]):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, Permission, User
+from django.core import mail
 from django.core.management import CommandError, call_command
 from django.db import connections, transaction
 from django.test import Client, RequestFactory, override_settings
@@ -18,7 +19,7 @@ from django.urls import resolve, reverse
 from django_tenantqueue import checks
 from django_tenantqueue.conf import chosen_database, database
 from django_tenantqueue.contrib.shards.checks import check_set_up, check_shards
-from django_tenantqueue.contrib.shards.control import list_pins
+from django_tenantqueue.contrib.shards.control import list_pins, pin_tenant
 from django_tenantqueue.contrib.shards.middleware import KEY, REFRESH, ShardMiddleware
 from django_tenantqueue.contrib.shards.models import Shard, ShardPin
 from django_tenantqueue.contrib.shards.routes import forget_pins
@@ -28,7 +29,7 @@ from django_tenantqueue.operations.erasure import tables
 from django_tenantqueue.testing import run_pending
 from django_tenantqueue.worker.supervisor.supervisor import Supervisor
 from tests.contrib.shards.conftest import ALIASES, sharded, tenant_of
-from tests.databases import SQLITE, other_database
+from tests.databases import SQLITE, other_database, settings_of
 from tests.testapp.tasks import echo, noop
 
 MIDDLEWARE = "django_tenantqueue.contrib.shards.middleware.ShardMiddleware"
@@ -201,6 +202,16 @@ def test_command_names_the_database_without_tables(command: list[str]):
 
 
 @pytest.mark.usefixtures("shards")
+def test_pins_are_listed_while_the_first_database_is_down(monkeypatch: pytest.MonkeyPatch):
+    pin_tenant(tenant_of("us0"), "eu1")
+    refused = settings_of("postgres://127.0.0.1:1/nowhere")
+    with other_database("gone", refused), override_settings(TENANTQUEUE=sharded("gone", "eu1")):
+        found = json.loads(run("shards", "list", "--format=json"))
+
+    assert found["pins"] == {tenant_of("us0"): "eu1"}
+
+
+@pytest.mark.usefixtures("shards")
 def test_worker_refuses_a_database_that_is_no_shard():
     with pytest.raises(CommandError, match="--database='default' is not"):
         call_command("runworker", database="default", until_empty=True)
@@ -209,7 +220,12 @@ def test_worker_refuses_a_database_that_is_no_shard():
 # checks
 
 
-@pytest.mark.usefixtures("shards")
+@pytest.fixture
+def outside_of_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(mail, "outbox")
+
+
+@pytest.mark.usefixtures("shards", "outside_of_tests")
 def test_checks_find_nothing_when_all_is_right():
     assert check_shards() == checks.check_routers() == check_set_up(databases=ALIASES) == []
 
@@ -241,6 +257,29 @@ def test_router_is_needed():
 
 
 @pytest.mark.usefixtures("schemas")
+def test_database_of_a_test_may_be_set_up_later():
+    assert check_set_up(databases=["us0", "eu1"]) == []
+
+
+@pytest.mark.usefixtures("shards", "outside_of_tests")
+def test_database_of_several_is_named_where_settings_have_one():
+    with override_settings(TENANTQUEUE={"DATABASE": "us0", "SHARDS": {"DATABASES": ["us0"]}}):
+        (found,) = check_set_up(databases=["us0"])
+        with pytest.raises(CommandError, match="'us0' is one of several shards"):
+            call_command("runworker", until_empty=True)
+
+    assert found.id == "tenantqueue.E021"
+
+
+@pytest.mark.usefixtures("shards")
+def test_worker_refuses_a_database_with_another_number():
+    with override_settings(TENANTQUEUE=sharded(*reversed(ALIASES))):
+        forget_pins()
+        with pytest.raises(CommandError, match="keep the order of the aliases"):
+            call_command("runworker", database="eu1", until_empty=True)
+
+
+@pytest.mark.usefixtures("schemas", "outside_of_tests")
 def test_database_that_is_not_set_up_is_named():
     found = check_set_up(databases=["eu1"])
 

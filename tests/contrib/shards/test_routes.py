@@ -28,7 +28,7 @@ from django_tenantqueue.contrib.shards.routes import FIRST_ID, forget_pins, rank
 from django_tenantqueue.contrib.shards.settings import MOST, ShardSettings
 from django_tenantqueue.contrib.shards.setup import set_up
 from django_tenantqueue.exceptions import InvalidOption, InvalidState, Unsupported
-from django_tenantqueue.models import Job
+from django_tenantqueue.models import Job, TenantQueue
 from django_tenantqueue.testing import run_pending
 from tests.contrib.shards.conftest import ALIASES, sharded, tenant_of
 from tests.testapp.tasks import noop
@@ -70,6 +70,10 @@ def test_id_of_an_unknown_database_is_refused():
         pytest.raises(Unsupported, match="is of shard 2"),
     ):
         shard_of_id(FIRST_ID + 2)
+
+
+def make_queue(tenant: str, name: str, alias: str) -> None:
+    TenantQueue.objects.using(alias).create(tenant=tenant, name=name)
 
 
 @pytest.mark.parametrize("aliases", [["a", "a"], [f"a{n}" for n in range(MOST + 1)]])
@@ -272,6 +276,25 @@ def test_pin_is_refused_for_a_tenant_with_a_limit_in_another_database():
 
     with pytest.raises(InvalidState, match="has sessions in the database 'us0'"):
         pin_tenant(tenant, "eu1")
+
+
+@pytest.mark.usefixtures("shards")
+@pytest.mark.parametrize("is_split", [False, True])
+def test_pin_is_taken_back_when_jobs_came_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, is_split: bool
+):
+    tenant = tenant_of("us0")
+
+    def enqueue(seconds: float) -> None:
+        for alias in ALIASES if is_split else ["us0"]:
+            make_queue(tenant, "default", alias)
+
+    monkeypatch.setattr(services.time, "sleep", enqueue)
+
+    with pytest.raises(InvalidState, match="has tenant queues in the database 'us0'"):
+        pin_tenant(tenant, "eu1")
+
+    assert list_pins() == ({tenant: "eu1"} if is_split else {})
 
 
 @pytest.mark.usefixtures("shards")
