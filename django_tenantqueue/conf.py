@@ -25,7 +25,7 @@ Kind = TypeVar("Kind")
 _cache: dict[type[Any], Any] = {}
 _current: ContextVar[str | None] = ContextVar("tenantqueue_database", default=None)
 _of_process: list[str] = []
-"""The database of this process: see keep_database()."""
+"""The database of this process: see process_database()."""
 _elsewhere: dict[str, tuple[Settings, Settings]] = {}
 """alias -> the settings as they are, and the same with this DATABASE."""
 _ENTRY_KEYS = ("BACKEND", "NEW_QUEUES", "OPTIONS")
@@ -336,12 +336,18 @@ def switch_database(alias: str) -> None:
     _current.set(alias)
 
 
-def keep_database(alias: str | None) -> None:
+@contextmanager
+def process_database(alias: str | None) -> Iterator[None]:
     """Use the jobs in this database in all threads of this process, and of its children.
 
-    None: that of the settings.
+    None: the database stays the same.
     """
-    _of_process[:] = [] if alias is None else [alias]
+    before = [*_of_process]
+    _of_process[:] = before if alias is None else [alias]
+    try:
+        yield
+    finally:
+        _of_process[:] = before
 
 
 def chosen_database() -> str | None:

@@ -10,6 +10,7 @@ awaits the twin of a verb: `await apause(queue="mail")`.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -31,7 +32,13 @@ from .calls.options import (
 )
 from .conf import database
 from .coroutines import twin
-from .databases import check_home, database_of_call, database_of_id, database_of_tenant
+from .databases import (
+    check_home,
+    database_of_call,
+    database_of_id,
+    database_of_tenant,
+    databases_about,
+)
 from .exceptions import InvalidOption, JobNotFound
 from .gate_keys import EVERYBODY
 from .models import Job, Mute, Session, TenantQueue
@@ -553,6 +560,7 @@ def bulk(
     values: Mapping[str, Any] | None = None,
     *,
     user: Model | None = None,
+    using: str | None = None,
 ) -> Job:
     """Enqueue a job that performs an action on all jobs that match, and return it.
 
@@ -570,7 +578,7 @@ def bulk(
         )
     if user is not None and not isinstance(user, Model):
         raise InvalidOption(f"bulk(user={user!r}): give a user of the admin, as request.user is")
-    alias = database_of_call("bulk", None, tenant=(filters or {}).get("tenant"))
+    alias = database_of_call("bulk", using, tenant=(filters or {}).get("tenant"))
     with database(alias):
         return start(action, filters or {}, values, user=user)
 
@@ -582,10 +590,13 @@ def erase_tenant(
 
     Its queues are paused and retired first. `stop`: ask running jobs to stop, and wait for them
     to end for up to `wait`, seconds or a timedelta. Raises InvalidState while jobs run, and
-    InvalidOption for "".
+    InvalidOption for "". Where jobs are in several databases, it is erased in each of them.
     """
-    alias = using or database_of_tenant(tenant)
-    return erasure.erase_tenant(tenant, using=alias, stop=stop, wait=wait)
+    report: Counter[str] = Counter()
+    for alias in databases_about(tenant) if using is None else [using]:
+        with database(alias):
+            report.update(erasure.erase_tenant(tenant, using=alias, stop=stop, wait=wait))
+    return dict(report)
 
 
 acancel = twin(cancel)

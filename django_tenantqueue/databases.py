@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from django.db import connections
 from django.db.models import Model, QuerySet
 
 from .conf import chosen_database, get_settings, main_database
@@ -23,6 +24,14 @@ def all_databases() -> Sequence[str]:
     return [main_database()]
 
 
+def databases_of_test() -> Sequence[str]:
+    """Return the databases that helpers for tests look at: the chosen one, or all."""
+    chosen = chosen_database()
+    if chosen is not None or not are_several():
+        return [get_settings().database]
+    return all_databases()
+
+
 def are_several() -> bool:
     """Whether jobs are in several databases."""
     return bool(hooks(Feature.databases)) and len(all_databases()) > 1
@@ -36,6 +45,12 @@ def database_of_tenant(tenant: str) -> str:
     return get_settings().database
 
 
+def databases_about(tenant: str) -> Sequence[str]:
+    """Return the database of a tenant's jobs, then the others, which may have rows about it."""
+    home = database_of_tenant(tenant)
+    return [home, *(other for other in all_databases() if are_several() and other != home)]
+
+
 def database_of_id(row_id: int) -> str:
     """Return the database of the job, or of another row, of that id."""
     for find in hooks(Feature.find_database):
@@ -45,11 +60,17 @@ def database_of_id(row_id: int) -> str:
 
 
 def database_of_row(row: Model) -> str:
-    """Return the database of a row. Of one from a replica, it is the current one."""
-    alias = row._state.db
+    """Return the database of a row. Of a row from an unknown replica, it is the current one."""
+    alias = primary_of(row._state.db)
     if alias is not None and are_several() and alias in all_databases():
         return alias
     return get_settings().database
+
+
+def primary_of(alias: str | None) -> str | None:
+    """Return the primary of a replica that names it as TEST MIRROR; others are their own."""
+    known = {} if alias is None else connections.settings.get(alias, {})
+    return known.get("TEST", {}).get("MIRROR") or alias
 
 
 def check_enqueue(using: str, tenant: str, task: str) -> None:
@@ -98,6 +119,8 @@ def database_of_call(
         )
     if found:
         return found.pop()
+    if any(map(_is_empty, (*given, *local))):
+        return get_settings().database
     if chosen_database() is None:
         raise InvalidOption(
             f"{verb}() is about rows of one database, and jobs are in "
@@ -106,9 +129,15 @@ def database_of_call(
     return get_settings().database
 
 
+def _is_empty(value: Any) -> bool:
+    if isinstance(value, QuerySet):
+        return bool(value.query.is_empty())
+    return isinstance(value, list | tuple | set | frozenset) and not value
+
+
 def _databases_of(value: Any, of_id: Callable[[int], str] | None) -> Iterable[str]:
     if isinstance(value, QuerySet):
-        alias = getattr(value, "_db", None)  # of .using()
+        alias = primary_of(getattr(value, "_db", None))  # of .using()
         return [] if alias is None else [alias]
     found = []
     for one in value if isinstance(value, list | tuple | set | frozenset) else [value]:

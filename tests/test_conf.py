@@ -12,8 +12,8 @@ from django_tenantqueue.conf import (
     alias_of,
     database,
     get_settings,
-    keep_database,
     main_database,
+    process_database,
     read_settings,
     settings_kinds,
     switch_database,
@@ -164,15 +164,12 @@ def test_current_database_is_that_of_the_innermost_block():
 
 def test_database_of_a_process_is_that_of_its_threads_outside_of_a_block():
     seen: list[str] = []
-    keep_database("a")
-    try:
+    with process_database("a"):
         thread = threading.Thread(target=lambda: seen.append(get_settings().database))
         thread.start()
         thread.join()
-        with database("b"):
+        with database("b"), process_database(None):
             seen.append(get_settings().database)
-    finally:
-        keep_database(None)
 
     assert seen == ["a", "b"]
     assert get_settings().database == "default"

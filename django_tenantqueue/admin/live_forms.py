@@ -168,6 +168,8 @@ class TuneForm(ComparingForm, _Form):
                     _column(type(self.instance), name).run_validators(self.cleaned_data[name])
                 except ValidationError as error:
                     self.add_error(name, error)
+        if "tenant" in self.tunable and "tenant" in self.changed_data:
+            self._check_home()
 
     def _check_home(self) -> None:
         """Reject a tenant whose jobs are in another database."""

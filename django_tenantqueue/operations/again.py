@@ -18,7 +18,7 @@ from ..calls.secret_option import with_mark
 from ..calls.serial import session_of
 from ..calls.sources import INTERNAL, NOTHING, RegisteredTask, Source, resolve, signature_of
 from ..calls.unique import UNTIL_EXPIRED, Mode, Unique
-from ..databases import database_of_row
+from ..databases import check_enqueue, database_of_row
 from ..exceptions import InvalidState, NotAllowed
 from ..gate_keys import own_key
 from ..models import Change, Job, TenantQueue
@@ -92,6 +92,7 @@ def enqueue_again(
         },
     )
     context = json.dumps(job.context) if job.context else ""
+    check_enqueue(using, tenant, job.task)  # here: it must see the caller's transaction alone
     with transaction.atomic(using=using):
         new = enqueue(
             source,

@@ -9,6 +9,7 @@ from typing import Any
 from django.db import transaction
 
 from ..conf import alias_of
+from ..databases import are_several, check_home
 from ..gate_keys import JobGates, gate_key
 from ..models import Session
 from ..queries.gates import SessionLoad, count_sessions, prune_sessions
@@ -44,7 +45,10 @@ def _release(using: str, sessions: Sequence[Session]) -> None:
 def make_session(using: str, kind: str, tenant: str, key: str) -> Session:
     """Lock the row of a session or of a user limit, made if there is none, in a transaction."""
     values = {"kind": kind, "tenant": tenant, "key": key, "gate_key": gate_key(tenant, key)}
-    return lock_or_make(Session.objects.using(using), ["gate_key", "kind"], values)
+    rows = Session.objects.using(using)
+    if are_several() and not rows.filter(gate_key=values["gate_key"], kind=kind).exists():
+        check_home(using, tenant)
+    return lock_or_make(rows, ["gate_key", "kind"], values)
 
 
 def make_user_limit(

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
 
-from django.db import connections
 from django.db.models import Model, QuerySet
 from django.db.models.manager import BaseManager
 from django.db.models.query import ModelIterable
 
 from ..calls.options import check_queue, check_tenant, check_text, read_gate
 from ..calls.sources import RegisteredTask
+from ..databases import primary_of
 from ..exceptions import InvalidOption, UnknownQueue
 from ..gate_keys import gate_key
 from ..models import ConcurrentJobMonitor, Job, Session, TaskControl, TenantQueue, Worker
@@ -106,8 +106,7 @@ def check_row(row: Model, using: str) -> None:
 
 
 def _check_alias(what: str, alias: str, using: str) -> None:
-    known = connections.settings.get(alias, {})
-    if alias == using or known.get("TEST", {}).get("MIRROR") == using:
+    if using in (alias, primary_of(alias)):
         return
     raise InvalidOption(
         f"{what} is from the database {alias!r}, but this call uses {using!r}: give "

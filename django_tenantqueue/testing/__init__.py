@@ -17,8 +17,9 @@ from django.test import override_settings
 from django.utils import timezone
 from psycopg.pq import TransactionStatus
 
-from ..conf import get_settings
+from ..conf import database, get_settings
 from ..coroutines import twin
+from ..databases import databases_of_test
 from ..exceptions import TransactionLeftOpen
 from ..execution.connection_state import open_blocks, status_of
 from ..execution.current_job import RunningJob
@@ -67,8 +68,27 @@ def run_pending(*, scheduled: bool = False, limit: int = 1000) -> list[Job]:
     `scheduled` also runs jobs whose time has not come, retries among them. `limit` ends a test
     whose jobs enqueue each other for ever; RuntimeError says so.
     """
-    using = get_settings().database
-    ran: list[int] = []
+    ran: list[tuple[str, int]] = []
+    places = databases_of_test()
+    while True:
+        before = len(ran)
+        for using in places:
+            with database(using if len(places) > 1 else None):
+                _run_all(using, ran, scheduled=scheduled, limit=limit)
+        if len(places) == 1 or len(ran) == before:  # else jobs may have enqueued jobs elsewhere
+            break
+    found = {
+        (using, job_id): job
+        for using in places
+        for job_id, job in Job.objects.using(using)
+        .find_many([job_id for at, job_id in ran if at == using])
+        .items()
+    }
+    return [found[key] for key in dict.fromkeys(ran) if key in found]
+
+
+def _run_all(using: str, ran: list[tuple[str, int]], *, scheduled: bool, limit: int) -> None:
+    """Run the ready jobs of one database, and add them to `ran`."""
     executors = (None, *get_settings().executors)
     claimers = [Claimer(TEST_WORKER, Filters(executor=name)) for name in executors]
     while any(run_due(using) for run_due in hooks(Feature.run_due)) or expire(using):
@@ -86,9 +106,7 @@ def run_pending(*, scheduled: bool = False, limit: int = 1000) -> list[Job]:
                 "each other? Else give limit=…"
             )
         _run(using, claimed)
-        ran.append(claimed.id)
-    found = Job.objects.using(using).find_many(ran)
-    return [found[job_id] for job_id in dict.fromkeys(ran) if job_id in found]
+        ran.append((using, claimed.id))
 
 
 def run_commit_hooks(using: str) -> None:

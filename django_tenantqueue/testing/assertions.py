@@ -17,8 +17,8 @@ from ..calls.given_options import merged
 from ..calls.known import known_signature
 from ..calls.options import NAMES, Options
 from ..calls.sources import Source, describe_function, describe_method, describe_named
-from ..conf import get_settings
 from ..coroutines import twin
+from ..databases import databases_of_test
 from ..models import Job
 from ..operations.again import kept_options
 from ..status.display_limits import LISTED
@@ -31,13 +31,15 @@ from .blocks import block
 def captured_jobs() -> Iterator[list[Job]]:
     """Yield a list that has the jobs enqueued in the block, in order, when the block has ended.
 
-    They may have run in the block. Jobs of eager mode are not among them, since no row is made.
+    With several databases, those of the first come first. They may have run in the block. Jobs of
+    eager mode are not among them, since no row is made.
     """
-    jobs = Job.objects.using(get_settings().database)
-    last = jobs.aggregate(last=Max("pk"))["last"] or 0
+    places = [Job.objects.using(using) for using in databases_of_test()]
+    lasts = [jobs.aggregate(last=Max("pk"))["last"] or 0 for jobs in places]
     captured: list[Job] = []
     yield captured
-    captured += jobs.filter(pk__gt=last).select_related("queue").order_by("pk")
+    for jobs, last in zip(places, lasts, strict=True):
+        captured += jobs.filter(pk__gt=last).select_related("queue").order_by("pk")
 
 
 def enqueued_jobs(task: Any, /, *args: Any, **given: Any) -> list[Job]:
@@ -84,8 +86,8 @@ arefute_enqueued = twin(refute_enqueued)
 
 
 def _all_jobs() -> list[Job]:
-    jobs = Job.objects.using(get_settings().database)
-    return list(jobs.select_related("queue").order_by("pk"))
+    places = [Job.objects.using(using) for using in databases_of_test()]
+    return [job for jobs in places for job in jobs.select_related("queue").order_by("pk")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,11 +230,12 @@ def _near_misses(wanted: _Wanted, jobs: list[Job]) -> list[str]:
         lines.append("Other jobs: " + ", ".join(f"{name} × {n}" for name, n in others) + ".")
     if not near and not others:
         lines.append("There are no jobs.")
-    using = get_settings().database
-    hooks = [str(getattr(entry[1], "__module__", "")) for entry in connections[using].run_on_commit]
-    if count := sum(not module.startswith("django_tenantqueue.") for module in hooks):
-        lines.append(
-            f"Hooks of transaction.on_commit() that have not run: {count}. "
-            f"run_commit_hooks({using!r}) runs them."
-        )
+    for using in databases_of_test():
+        entries = connections[using].run_on_commit
+        hooks = [str(getattr(entry[1], "__module__", "")) for entry in entries]
+        if count := sum(not module.startswith("django_tenantqueue.") for module in hooks):
+            lines.append(
+                f"Hooks of transaction.on_commit() that have not run: {count}. "
+                f"run_commit_hooks({using!r}) runs them."
+            )
     return lines

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+)
 from datetime import datetime, timedelta
 from functools import wraps
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -15,7 +20,7 @@ from django.utils import timezone
 from psycopg.pq import TransactionStatus
 
 from ..calls.options import check_moment
-from ..conf import get_settings
+from ..databases import databases_of_test
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -86,8 +91,21 @@ def travel(moment: datetime | timedelta | float, /) -> Iterator[None]:
     The clock is that of the database on this thread's connection, and `timezone.now()`. Python's
     own clocks stay. Blocks may be nested. Raises InvalidOption.
     """
-    using = get_settings().database
     step = check_moment("moment", moment)
+    clock = timezone.now
+    with ExitStack() as stack:
+        further, *_ = [stack.enter_context(_travel(u, step)) for u in databases_of_test()]
+
+        def travelled_now() -> datetime:
+            return clock() + further
+
+        with mock.patch.object(timezone, "now", travelled_now):
+            yield
+
+
+@contextmanager
+def _travel(using: str, step: datetime | timedelta) -> Iterator[timedelta]:
+    """Set the clock of one database; yield how much further it is."""
     wrapper = connections[using]
     with wrapper.cursor() as cursor:
         cursor.execute(_READ)
@@ -95,15 +113,8 @@ def travel(moment: datetime | timedelta | float, /) -> Iterator[None]:
         travelled = before + (step if isinstance(step, timedelta) else step - now)
         cursor.execute(_MAKE)
         cursor.execute(_SET, [f"{_SCHEMA}, pg_catalog, {path}", travelled])
-    clock = timezone.now
-    further: timedelta = travelled - before
-
-    def travelled_now() -> datetime:
-        return clock() + further
-
     try:
-        with mock.patch.object(timezone, "now", travelled_now):
-            yield
+        yield travelled - before
     finally:
         if not _is_broken(using):  # else its rollback brings back what was set before
             with wrapper.cursor() as cursor:

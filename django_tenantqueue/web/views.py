@@ -19,6 +19,7 @@ MOST_TOKENS = 100
 """Jobs that one request may ask for: they stand in its address."""
 
 UNKNOWN = "no such job, or the link has expired"
+UNREAD = "the database of the job cannot be read now"
 
 
 def holder_of(request: HttpRequest) -> Holder:
@@ -45,7 +46,10 @@ def holder_of(request: HttpRequest) -> Holder:
 @require_safe
 def job_status(request: HttpRequest, token: str) -> JsonResponse:
     """Answer with the status of the job that a signed token names."""
-    job = open_links([token], holder_of(request)).get(token)
+    jobs, unread = open_links([token], holder_of(request))
+    if unread:
+        return JsonResponse({"error": UNREAD}, status=503, headers={"Retry-After": "1"})
+    job = jobs.get(token)
     if job is None:
         return JsonResponse({"error": UNKNOWN}, status=404)
     show_details([job])
@@ -68,16 +72,18 @@ def job_statuses(request: HttpRequest) -> JsonResponse:
     if not 1 <= len(tokens) <= MOST_TOKENS:
         text = f"give 1 to {MOST_TOKENS} parameters named token, not {len(tokens)}"
         return JsonResponse({"error": text}, status=400)
-    jobs = open_links(tokens, holder_of(request))
+    jobs, unread = open_links(tokens, holder_of(request))
     show_details(jobs.values())
     entries: list[dict[str, Any]] = []
     for token in tokens:
         job = jobs.get(token)
-        if job is None:
+        if token in unread:
+            entries.append({"token": token, "job": None, "error": UNREAD, "retry": True})
+        elif job is None:
             entries.append({"token": token, "job": None, "error": UNKNOWN})
         else:
             entries.append({"token": token, "job": describe_job(job), "error": None})
     response = JsonResponse({"jobs": entries})
-    if not all(job.final for job in jobs.values()):
+    if unread or not all(job.final for job in jobs.values()):
         response["Retry-After"] = "1"
     return response

@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from ...conf import alias_of
+from ...databases import check_home
 from ...exceptions import InvalidOption
 from ...operations.actor import current_actor
 from ...operations.changes import Edit, record_edits
@@ -88,6 +89,8 @@ def _write(using: str, row: AlertRule, changes: Mapping[str, Any]) -> bool:
     old = _shown(row, changed)
     for name in changed:
         setattr(row, name, changes[name])
+    if "tenant" in changed:
+        check_home(using, row.tenant)
     row.full_clean(exclude=("id", "created_at", "next_at"))
     row.next_at = timezone.now()
     row.save(using=using, update_fields=[*changed, "next_at"])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig, ValidationError
 from django.core.serializers.json import DjangoJSONEncoder
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from ninja import errors as ninja_errors
 
@@ -22,6 +24,8 @@ from ...exceptions import (
     TenantQueueError,
 )
 from .exceptions import ApiError
+
+logger = logging.getLogger("django_tenantqueue")
 
 MEDIA_TYPE = "application/problem+json"
 CONFLICTS = (DuplicateJob, InvalidState, QueueFull, QueueRetired)
@@ -57,6 +61,10 @@ def problem_of(request: HttpRequest, error: Any) -> HttpResponse:
             return _invalid(_fields_of(error))
         case RequestDataTooBig():
             return problem(413, str(error))
+        case OperationalError() | InterfaceError():
+            logger.exception("a request to the HTTP API failed, the database cannot be used")
+            headers = {"Retry-After": "5"}
+            return problem(503, "The database cannot be used now. Try again later.", headers)
         case JobNotFound():
             return problem(404, str(error))
         case NotAllowed():
@@ -69,6 +77,8 @@ def problem_of(request: HttpRequest, error: Any) -> HttpResponse:
 
 
 HANDLED = (
+    InterfaceError,
+    OperationalError,
     RequestDataTooBig,
     TenantQueueError,
     ValidationError,

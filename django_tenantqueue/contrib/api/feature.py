@@ -45,8 +45,3 @@ class Api(Feature):
     def close_tenant(self, using: str, tenant: str) -> None:
         tokens = ApiToken.objects.using(main_database())
         tokens.filter(tenant=tenant, revoked_at__isnull=True).update(revoked_at=timezone.now())
-
-    def forget_tenant(self, using: str, tenant: str) -> None:
-        """Delete the tokens, where they are in another database than the other rows."""
-        if using != main_database():
-            ApiToken.objects.using(main_database()).filter(tenant=tenant).delete()

@@ -23,6 +23,7 @@ from ...calls.options import Options
 from ...calls.sources import describe_named
 from ...calls.tenant import use_tenant
 from ...conf import get_settings
+from ...databases import are_several, database_of_tenant
 from ...execution.outcome import MOST_DOUBLINGS
 from ...models import Job, TenantQueue
 from ...operations.enqueue import enqueue
@@ -162,6 +163,8 @@ def _fire_for_tenants(
     tenants = tenants_of_queue(using, row, SMALL_BATCH)
     job, error = None, "" if row.after_tenant is None else row.last_error
     for tenant in tenants:
+        if are_several() and database_of_tenant(tenant) != using:
+            continue  # its new jobs are elsewhere, and the schedule there enqueues them
         try:
             with transaction.atomic(using=using):
                 job = enqueue_tick(using, row, tick, tenant)

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from django.core.checks import Tags, register
+from django.core.management.base import CommandError
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model
-from django.http import HttpRequest
-from django.template.loader import render_to_string
 from django.urls import URLPattern
-from django.utils.translation import gettext_lazy as _
 
 from ...calls.sources import registered_tasks
-from ...conf import get_settings, settings_of
+from ...conf import settings_of
 from ...exceptions import Unsupported
 from ...features import Feature
-from ...queries.enqueue import in_test_case
-from .checks import check_set_up, check_shards
-from .middleware import PARAMETER
+from .checks import check_set_up, check_shards, find_problem
 from .models import Shard, ShardPin
 from .routes import aliases, are_sharded, forget_pins, shard_of, shard_of_id
+from .services import forget_pin
 from .settings import ShardSettings
 from .views import urls
 
@@ -45,12 +43,19 @@ class Shards(Feature):
         return shard_of(tenant) if are_sharded() else None
 
     def find_database(self, row_id: int) -> str | None:
-        return shard_of_id(row_id) if are_sharded() else None
+        try:
+            return shard_of_id(row_id) if are_sharded() else None
+        except Unsupported:
+            return None  # no database of SHARDS has such a row
 
     def check_enqueue(self, using: str, tenant: str, task: str) -> None:
         if are_sharded():
             _check_task(using, tenant, task)
             _check_transaction(using, tenant)
+
+    def worker_started(self, using: str) -> None:
+        if (problem := find_problem(using)) is not None:
+            raise CommandError(problem)
 
     def commands(self) -> Mapping[str, type[BaseCommand]]:
         from .management.subcommands.shards import (
@@ -69,21 +74,15 @@ class Shards(Feature):
             "shards unpin": UnpinTenant,
         }
 
-    def admin_panels(self, request: HttpRequest) -> Iterable[tuple[Any, Any]]:
-        if are_sharded():
-            values = {
-                "parameter": PARAMETER,
-                "current": get_settings().database,
-                "aliases": aliases(),
-            }
-            yield _("Shards"), render_to_string("admin/tenantqueue_shards/panel.html", values)
-
     def tenant_tables(self) -> Mapping[type[Model], str]:
-        # the copies in other databases stay until the tenant is unpinned
         return {ShardPin: "tenant"}
 
     def fleet_tables(self) -> Sequence[type[Model]]:
         return (Shard,)
+
+    def forget_tenant(self, using: str, tenant: str) -> None:
+        if are_sharded():  # else no process knows pins
+            forget_pin(using, tenant)
 
     def urls(self) -> Sequence[URLPattern]:
         return urls()
@@ -108,13 +107,18 @@ def _check_task(using: str, tenant: str, name: str) -> None:
 
 def _check_transaction(using: str, tenant: str) -> None:
     """Raise Unsupported when the caller's transaction is in another database than the job."""
-    if connections[using].in_atomic_block:
+    if _is_in_transaction(connections[using]):
         return
     for wrapper in connections.all(initialized_only=True):
-        if wrapper.in_atomic_block and wrapper.alias in aliases() and not in_test_case(wrapper):
+        if wrapper.alias in aliases() and _is_in_transaction(wrapper):
             raise Unsupported(
                 f"the jobs of tenant {tenant!r} are in the database {using!r}, and a transaction "
                 f"is open in {wrapper.alias!r}: the job would start before its commit, and stay "
                 "after a rollback. Enqueue it in transaction.on_commit(), or open the transaction "
                 f"with transaction.atomic(using={using!r})"
             )
+
+
+def _is_in_transaction(wrapper: BaseDatabaseWrapper) -> bool:
+    """Whether a transaction is open that ends before the test does. See in_test_case()."""
+    return any(not getattr(block, "_from_testcase", False) for block in wrapper.atomic_blocks)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from django.contrib.admin import site as default_site
+from django.contrib.admin.sites import all_sites
 from django.db import InterfaceError, OperationalError, connections
 from django.http import (
     HttpRequest,
@@ -19,8 +21,10 @@ from django.http import (
     HttpResponseRedirect,
     StreamingHttpResponse,
 )
+from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.urls import Resolver404, ResolverMatch, resolve, reverse
+from django.utils.translation import gettext
 
 from ...conf import database
 from ...exceptions import Unsupported
@@ -38,6 +42,7 @@ IN_FIRST = "tenantqueue_api_"
 OF_ID = "tenantqueue_job_", "tenantqueue_concurrentjobmonitor_"
 """Beginnings of the names of pages of rows whose ids name a database."""
 ID_ARGUMENTS = "object_id", "monitor_id"
+LINKS = "admin/tenantqueue_shards/links.html"
 READING = "GET", "HEAD", "OPTIONS"
 LOST = "08", "57P0"
 """Beginnings of SQLSTATE codes of a lost connection."""
@@ -57,6 +62,8 @@ class ShardMiddleware:
         if page is None:
             return self.get_response(request)
         asked = _take_asked(request)
+        if (page.url_name or "").startswith(IN_FIRST):
+            return self.get_response(request)
         named = _of_id(page) or asked or _of_referer(request)
         alias = named or _last_shown(request)
         reads, refreshes = request.method in READING, REFRESH in request.headers
@@ -76,10 +83,15 @@ class ShardMiddleware:
         return response
 
     def process_template_response(self, request: HttpRequest, response: Any) -> Any:
-        """Name the database in the header of the admin's pages."""
-        alias, context = _used(request), response.context_data
-        if alias is not None and context is not None and "site_header" in context:
+        """Name the database in the header of the admin's pages, and link to the others."""
+        alias, context, page = _used(request), response.context_data, request.resolver_match
+        if alias is None or context is None or page is None or not _shows_rows(page):
+            return response
+        if "site_header" in context:
             context["site_header"] = f"{context['site_header']} – {alias}"
+        if page.url_name == "app_list" or str(page.url_name).endswith("_changelist"):
+            links = {"parameter": PARAMETER, "aliases": aliases(), "current": alias}
+            context["database_links"] = render_to_string(LINKS, links)
         return response
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
@@ -91,8 +103,15 @@ class ShardMiddleware:
             "a page of the admin failed, the database %r is down: %s", alias, error, exc_info=error
         )
         page = request.resolver_match
-        url = _dashboard(request, page) if page is not None and _of_id(page) else ""
-        return _panel(503, current=alias, url=url, is_down=True)
+        assert page is not None  # a page of the admin
+        return _refuse(
+            request,
+            page,
+            503,
+            gettext("The database “%s” is down") % alias,
+            gettext("Its jobs wait until it works again. Show another database:"),
+            url=_dashboard(request, page) if _of_id(page) else "",
+        )
 
 
 def _used(request: HttpRequest) -> str | None:
@@ -117,19 +136,22 @@ def _is_down(alias: str, error: Exception) -> bool:
 
 
 def _page_of_admin(request: HttpRequest) -> ResolverMatch | None:
-    """Return a page of the admin that shows a chosen database; None for other pages."""
+    """Return a page of the admin; None for other pages."""
     try:
         match = resolve(request.path_info, getattr(request, "urlconf", None))
     except Resolver404:
         return None
-    if "admin" not in match.app_names or (match.url_name or "").startswith(IN_FIRST):
-        return None
-    return match
+    return match if "admin" in match.app_names else None
 
 
 def _is_of_package(page: ResolverMatch) -> bool:
     name = page.kwargs.get("app_label") if page.url_name == "app_list" else page.url_name
     return (name or "").startswith("tenantqueue")
+
+
+def _shows_rows(page: ResolverMatch) -> bool:
+    """Whether the page has rows of a database, or links to them."""
+    return _is_of_package(page) or page.url_name == "index"
 
 
 def _take_asked(request: HttpRequest) -> str | None:
@@ -185,7 +207,14 @@ def _redirect(request: HttpRequest, alias: str) -> HttpResponse:
 
 def _unknown(request: HttpRequest, page: ResolverMatch) -> HttpResponse:
     """Refuse what could act on, or show, another database than the page does."""
-    return _panel(409, url=_dashboard(request, page), is_unknown=True)
+    return _refuse(
+        request,
+        page,
+        409,
+        gettext("Nothing was changed"),
+        gettext("It is unknown which database this page showed. Open it again from one of them:"),
+        url=_dashboard(request, page),
+    )
 
 
 def _dashboard(request: HttpRequest, page: ResolverMatch) -> str:
@@ -193,10 +222,20 @@ def _dashboard(request: HttpRequest, page: ResolverMatch) -> str:
     return reverse("admin:app_list", urls, args=["tenantqueue"], current_app=page.namespace)
 
 
-def _panel(status: int, **values: Any) -> HttpResponse:
-    values = {"parameter": PARAMETER, "aliases": aliases(), **values}
-    text = render_to_string("admin/tenantqueue_shards/panel.html", values)
-    return HttpResponse(text, status=status)
+def _refuse(
+    request: HttpRequest, page: ResolverMatch, status: int, title: str, text: str, *, url: str
+) -> HttpResponse:
+    """Return a page with links to the databases."""
+    site = next((each for each in all_sites if each.name == page.namespace), default_site)
+    values = {
+        **site.each_context(request),
+        "title": title,
+        "text": text,
+        "parameter": PARAMETER,
+        "aliases": aliases(),
+        "url": url,
+    }
+    return render(request, "admin/tenantqueue_shards/no_database.html", values, status=status)
 
 
 def _inside(alias: str, parts: Any) -> Iterator[Any]:

@@ -30,7 +30,10 @@ FIRST_ID = 2**40
 DOWN_SECONDS = 5.0
 """Time until a database that was down is asked for its pins again."""
 DOWN = OperationalError, InterfaceError
-SETUP = "run `manage.py tenantqueue shards setup`"
+SETUP = (
+    "run `manage.py tenantqueue shards setup` (a TransactionTestCase needs it in setUp(), for each "
+    "test)"
+)
 
 
 @dataclass(slots=True)
@@ -131,6 +134,7 @@ def pins_of(alias: str, number: int) -> Mapping[str, int]:
     try:
         found = _read(alias, number, known)
     except DOWN as error:
+        connections[alias].close_if_unusable_or_obsolete()  # else it stays broken in a loop
         found = known or Known()
         found.until = monotonic() + DOWN_SECONDS
         if found.version is None:

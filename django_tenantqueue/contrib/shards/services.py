@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from django.db import InterfaceError, OperationalError, connections, transaction
+from django.db import connections, transaction
 from django.db.models import F
 
 from ...batches import REMEMBERED_SECONDS
@@ -18,7 +18,8 @@ from ...exceptions import InvalidOption, InvalidState, Unsupported
 from ...models import TenantQueue
 from ...queries.enqueue import in_test_case
 from .models import Shard, ShardPin
-from .routes import aliases, are_sharded, forget_pins, ranking_of, shard_of
+from .reach import models_of_tenants, reaching
+from .routes import DOWN, aliases, are_sharded, forget_pins, pins_of, ranking_of
 
 
 def pin_tenant(tenant: str, alias: str) -> None:
@@ -27,7 +28,8 @@ def pin_tenant(tenant: str, alias: str) -> None:
     It returns when all processes have read the pin, so jobs of the tenant may follow.
 
     Choose the database before the first job of the tenant. Raises InvalidState when the tenant has
-    queues in another database, InvalidOption for an unknown alias or no tenant, and Unsupported
+    rows in another database, or gets some meanwhile. The pin is then taken back, unless the tenant
+    has queues in both. Raises InvalidOption for an unknown alias or no tenant, and Unsupported
     inside a transaction, or when one of the databases is down.
     """
     _check(tenant)
@@ -43,30 +45,54 @@ def pin_tenant(tenant: str, alias: str) -> None:
             ShardPin.objects.using(copy).update_or_create(tenant=tenant, defaults={"shard": number})
             _raise_version(copy)
     _wait_for_processes()
+    try:
+        _check_empty(tenant, alias)  # jobs may have come while the pin was not yet known
+    except InvalidState:
+        if not TenantQueue.objects.using(alias).filter(tenant=tenant).exists():
+            for copy in _copies(tenant):
+                forget_pin(copy, tenant)
+        raise
 
 
 def unpin_tenant(tenant: str) -> bool:
     """Remove the pin of a tenant; return whether there was one.
 
-    Takes a second. Raises InvalidState when the tenant has queues in another database than that of
+    Takes a second. Raises InvalidState when the tenant has rows in another database than that of
     its hash, and Unsupported inside a transaction, or when one of the databases is down.
     """
     _check(tenant)
     _check_empty(tenant, aliases()[ranking_of(tenant, len(aliases()))[0]])
     removed = False
     for copy in _copies(tenant):
-        with transaction.atomic(using=copy):
-            removed |= bool(ShardPin.objects.using(copy).filter(tenant=tenant).delete()[0])
-            _raise_version(copy)
+        removed |= forget_pin(copy, tenant)
     _wait_for_processes()
     return removed
 
 
+def forget_pin(alias: str, tenant: str) -> bool:
+    """Remove one copy of a pin; return whether there was one."""
+    with transaction.atomic(using=alias):
+        removed, _ = ShardPin.objects.using(alias).filter(tenant=tenant).delete()
+        if removed:
+            _raise_version(alias)
+    return bool(removed)
+
+
 def list_pins() -> dict[str, str]:
-    """Return the pinned tenants with the aliases of their databases, from the first database."""
+    """Return the pinned tenants with the aliases of their databases.
+
+    It reads the copy of the first database that works.
+    """
     found = aliases()
-    rows = ShardPin.objects.using(found[0]).order_by("tenant").values_list("tenant", "shard")
-    return {tenant: found[number] for tenant, number in rows if number < len(found)}
+    failure: Exception | None = None
+    for alias in found:
+        rows = ShardPin.objects.using(alias).order_by("tenant").values_list("tenant", "shard")
+        try:
+            return {tenant: found[number] for tenant, number in rows if number < len(found)}
+        except DOWN as error:
+            failure = failure or error
+    assert failure is not None
+    raise failure
 
 
 def _check(tenant: str) -> None:
@@ -74,29 +100,28 @@ def _check(tenant: str) -> None:
         raise Unsupported("TENANTQUEUE['SHARDS']['DATABASES'] has fewer than two aliases: add some")
     if not check_tenant("tenant", tenant):
         raise InvalidOption("tenant='': jobs without a tenant are in the first database")
-    for alias in aliases():
-        try:
+    for number, alias in enumerate(aliases()):
+        with reaching(alias):
             connections[alias].ensure_connection()
-        except (OperationalError, InterfaceError) as error:
-            raise Unsupported(
-                f"pins are written to all databases, and {alias!r} cannot be used: "
-                f"{str(error).strip()}"
-            ) from error
+            pins_of(alias, number)  # raises what is not set up
         if connections[alias].in_atomic_block and not in_test_case(connections[alias]):
             raise Unsupported(
                 f"a transaction is open in {alias!r}, and others read a pin only after its commit: "
                 "pin the tenant before the transaction"
             )
-    shard_of(tenant)  # raises what is not set up
 
 
 def _check_empty(tenant: str, alias: str) -> None:
     for other in aliases():
-        if other != alias and TenantQueue.objects.using(other).filter(tenant=tenant).exists():
-            raise InvalidState(
-                f"tenant {tenant!r} has queues in the database {other!r}: the database of a tenant "
-                "is chosen before its first job"
-            )
+        if other == alias:
+            continue
+        for model in models_of_tenants():
+            if model._default_manager.using(other).filter(tenant=tenant).exists():
+                raise InvalidState(
+                    f"tenant {tenant!r} has {model._meta.verbose_name_plural} in the database "
+                    f"{other!r}: the database of a tenant is chosen before its first job, limit, "
+                    "schedule or rule"
+                )
 
 
 def _copies(tenant: str) -> Iterator[str]:

@@ -5,16 +5,19 @@ It can be repeated. Run it before a process uses new settings.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from django.db import connections, transaction
+from django.db import OperationalError, connections, transaction
 from django.db.models import F
 
 from ...exceptions import InvalidState, Unsupported
-from ...models import Job, TenantQueue
+from ...models import Job
+from ...queries.base import LOCK_MILLISECONDS
 from .models import Shard, ShardPin
+from .reach import models_of_tenants, reaching
 from .routes import FIRST_ID, aliases, are_sharded, forget_pins, ranking_of
 from .settings import MOST
 
@@ -30,6 +33,11 @@ WHERE class.relname LIKE 'tenantqueue\\_%%\\_id\\_seq'
     AND class.relname <> ALL (%s)
 ORDER BY class.relname
 """
+
+
+TRIES = 20
+PAUSE_SECONDS = 0.5
+LOCK_NOT_AVAILABLE = "55P03"
 
 
 class IdSequence(NamedTuple):
@@ -61,7 +69,8 @@ def set_up(say: Callable[[str], object]) -> None:
     if not are_sharded():
         raise Unsupported("TENANTQUEUE['SHARDS']['DATABASES'] has fewer than two aliases: add some")
     for number, alias in enumerate(found):
-        _check(alias, number)
+        with reaching(alias):
+            _check(alias, number)
     pins = _pins_of_all(found)
     for tenant, homes in sorted(_homes(found).items()):
         at = pins.get(tenant, ranking_of(tenant, len(found))[0])
@@ -70,7 +79,7 @@ def set_up(say: Callable[[str], object]) -> None:
         if len(homes) > 1:
             names = ", ".join(found[number] for number in homes)
             say(
-                f"tenant {tenant!r} has queues in {names}: new jobs go to {found[at]}, and the "
+                f"tenant {tenant!r} has rows in {names}: new jobs go to {found[at]}, and the "
                 "others still run"
             )
     for number, alias in enumerate(found):
@@ -106,11 +115,14 @@ def _sequences(alias: str) -> list[IdSequence]:
 
 
 def _homes(found: Sequence[str]) -> Mapping[str, list[int]]:
-    """Return the numbers of the databases with queues of each tenant."""
+    """Return the numbers of the databases with rows of each tenant."""
     homes: defaultdict[str, list[int]] = defaultdict(list)
     for number, alias in enumerate(found):
-        rows = TenantQueue.objects.using(alias).exclude(tenant="").order_by()
-        for tenant in rows.values_list("tenant", flat=True).distinct():
+        tenants: set[str] = set()
+        for model in models_of_tenants():
+            rows = model._default_manager.using(alias).order_by()
+            tenants.update(rows.values_list("tenant", flat=True).distinct())
+        for tenant in tenants - {"", None}:
             homes[tenant].append(number)
     return homes
 
@@ -131,17 +143,11 @@ def _all_pins(found: Sequence[str]) -> Iterator[tuple[int, str, int]]:
 
 
 def _write(alias: str, number: int, pins: Mapping[str, int]) -> str:
-    """Write what one database needs, in a transaction; return what was done."""
-    changed = 0
-    with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
-        for sequence in _sequences(alias):
-            if not sequence.gives(number):
-                name = connections[alias].ops.quote_name(sequence.name)
-                cursor.execute(
-                    f"ALTER SEQUENCE {name} INCREMENT BY {MOST} "
-                    f"START WITH {FIRST_ID + number} RESTART"
-                )
-                changed += 1
+    """Write what one database needs; return what was done. The row of its number comes last."""
+    wrong = [sequence for sequence in _sequences(alias) if not sequence.gives(number)]
+    for sequence in wrong:
+        _change(alias, sequence.name, number)
+    with transaction.atomic(using=alias):
         rows = ShardPin.objects.using(alias)
         stored = dict(rows.values_list("tenant", "shard"))
         rows.bulk_create(
@@ -157,4 +163,32 @@ def _write(alias: str, number: int, pins: Mapping[str, int]) -> str:
         )
         if not Shard.objects.using(alias).update(version=F("version") + 1):
             Shard(number=number).save(using=alias, force_insert=True)
-    return f"{len(pins)} pinned tenants, {changed} sequences changed"
+    return f"{len(pins)} pinned tenants, {len(wrong)} sequences changed"
+
+
+def _change(alias: str, name: str, number: int) -> None:
+    """Let a sequence give ids of this database, in a transaction of its own.
+
+    It waits for transactions that took an id, and enqueues wait behind it. So it waits shortly, and
+    tries again. Raises Unsupported after ten seconds.
+    """
+    quoted = connections[alias].ops.quote_name(name)
+    for tries_left in reversed(range(TRIES)):
+        try:
+            with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
+                cursor.execute(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}")
+                cursor.execute(
+                    f"ALTER SEQUENCE {quoted} INCREMENT BY {MOST} "
+                    f"START WITH {FIRST_ID + number} RESTART"
+                )
+                cursor.execute("SET LOCAL lock_timeout = DEFAULT")  # for a TestCase
+            return
+        except OperationalError as error:
+            if getattr(error.__cause__, "sqlstate", None) != LOCK_NOT_AVAILABLE:
+                raise
+            if not tries_left:
+                raise Unsupported(
+                    f"the sequence {name} of the database {alias!r} is used by a transaction that "
+                    "has enqueued jobs and has not ended: wait for its end, and run the setup again"
+                ) from error
+        time.sleep(PAUSE_SECONDS)

@@ -18,7 +18,7 @@ from django.db import DatabaseError, connections
 from ... import __version__
 from ...calls.sources import registered_tasks
 from ...checks import check_database
-from ...conf import get_settings, keep_database, main_database
+from ...conf import get_settings, main_database, process_database
 from ...databases import all_databases, are_several
 from ...exceptions import InvalidOption
 from ...executors import load_executor
@@ -267,7 +267,13 @@ class Command(BaseCommand):
                 f"{ours!r} alone. Let workers run the jobs of {config.database!r}",
                 returncode=2,
             )
-        keep_database(config.database if are_several() else None)
+        with process_database(config.database if are_several() else None):
+            code = self._run(config, options)
+        if code:
+            raise SystemExit(code)
+
+    def _run(self, config: WorkerConfig, options: dict[str, Any]) -> int:
+        """Check the database, run the worker until it ends, and return its exit code."""
         for problem in check_database(databases=[config.database]):
             text = f"{problem.msg}\n{problem.hint} ({problem.id})"
             if problem.is_serious() or problem.id == "tenantqueue.W006":
@@ -299,9 +305,7 @@ class Command(BaseCommand):
             health_port=health_port,
             say=lambda text: self.stderr.write(text) if verbose else None,
         )
-        code = supervisor.run()
-        if code:
-            raise SystemExit(code)
+        return supervisor.run()
 
     def _warn_of_connections(self, config: WorkerConfig, services: Sequence[Service] = ()) -> None:
         if get_settings().pooler:

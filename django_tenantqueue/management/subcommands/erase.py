@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from typing import Any
 
 from django.core.management.base import CommandError
 
+from ...conf import database
+from ...databases import databases_about
 from ...models import TenantQueue
 from ...operations.erasure import erase_tenant
 from ...text import number_of
-from ..database import jobs_database
+from ..database import jobs_database, telling_database_errors
 from ..numbers import seconds
 from ..subcommand import Subcommand
 
@@ -43,8 +46,12 @@ class Erase(Subcommand):
         self.add_database(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        using, tenant = jobs_database(options["database"]), options["tenant"]
-        queues = TenantQueue.objects.using(using).filter(tenant=tenant).count()
+        tenant, queues, report = options["tenant"], 0, Counter[str]()
+        given = options["database"]
+        places = databases_about(tenant) if given is None else [jobs_database(given)]
+        for using in places:
+            with telling_database_errors(using):
+                queues += TenantQueue.objects.using(using).filter(tenant=tenant).count()
         if not options["no_input"]:
             text = (
                 f"All rows of tenant {tenant!r}, with {number_of('queue', queues)}, are deleted "
@@ -52,7 +59,11 @@ class Erase(Subcommand):
             )
             if _answer(text) != tenant:
                 raise CommandError("nothing was deleted")
-        report = erase_tenant(tenant, using=using, stop=options["stop"], wait=options["wait"])
+        for using in places:
+            with telling_database_errors(using), database(using):
+                report.update(
+                    erase_tenant(tenant, using=using, stop=options["stop"], wait=options["wait"])
+                )
         if options["format"] == "json":
             self.print_json({"tenant": tenant, "rows": report})
             return

@@ -30,7 +30,7 @@
     });
     if (!response.ok) throw new Error(`status ${response.status}`);
     const { jobs } = await response.json();
-    return new Map(jobs.map(entry => [entry.token, entry.job]));
+    return new Map(jobs.filter(entry => !entry.retry).map(entry => [entry.token, entry.job]));
   }
 
   async function poll() {
@@ -42,7 +42,8 @@
         const part = elements.slice(start, start + MOST_TOKENS);
         const jobs = await ask(part);
         for (const element of part) {
-          if (element.show(jobs.get(element.dataset.token))) changed = true;
+          const job = jobs.get(element.dataset.token); // undefined: it cannot be read now
+          if (job !== undefined && element.show(job)) changed = true;
         }
       }
       pause = changed ? SHORTEST : Math.min(LONGEST, pause * 1.5);

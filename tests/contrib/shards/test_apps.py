@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.management import CommandError, call_command
 from django.db import connections
 from django.test import Client, override_settings
 from django.urls import reverse
@@ -16,6 +17,9 @@ from django.utils import timezone
 
 from django_tenantqueue import control
 from django_tenantqueue.conf import database
+from django_tenantqueue.contrib.alerts.control import make_alert_rule
+from django_tenantqueue.contrib.alerts.models import AlertRule
+from django_tenantqueue.contrib.alerts.services import tune_alert_rule
 from django_tenantqueue.contrib.api.control import make_token
 from django_tenantqueue.contrib.api.models import ApiToken, IdempotencyKey
 from django_tenantqueue.contrib.routing.control import make_routing
@@ -25,13 +29,16 @@ from django_tenantqueue.contrib.schedules.firing import fire_schedules
 from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.contrib.schedules.recurrence import Every
 from django_tenantqueue.contrib.schedules.services import tune_schedule
-from django_tenantqueue.exceptions import InvalidOption
-from django_tenantqueue.models import Job
+from django_tenantqueue.contrib.shards.control import list_pins, pin_tenant
+from django_tenantqueue.contrib.shards.setup import set_up
+from django_tenantqueue.exceptions import InvalidOption, InvalidState
+from django_tenantqueue.models import Change, Job
 from django_tenantqueue.testing import run_pending
+from tests.contrib.alerts.test_admin import edit
 from tests.contrib.shards.conftest import ALIASES, sharded, tenant_of
 from tests.testapp.tasks import echo, noop
 
-NEEDS = "api fireworq http prometheus routing schedules"
+NEEDS = "alerts api fireworq http prometheus routing schedules"
 pytestmark = [pytest.mark.usefixtures("shards"), pytest.mark.urls("tests.contrib.shards.urls")]
 
 
@@ -79,6 +86,21 @@ def test_schedule_of_every_tenant_is_made_in_each_database():
     assert [Job.objects.using(alias).count() for alias in ALIASES] == [2, 2]
 
 
+def test_schedule_of_every_tenant_leaves_out_a_tenant_that_is_elsewhere():
+    tenant = tenant_of("eu1")
+    with override_settings(TENANTQUEUE={"DATABASE": "us0"}):
+        noop.using(tenant=tenant).delay()
+    noop.using(tenant=tenant_of("us0")).delay()
+    schedule = make_schedule("all", noop, Every(seconds=60), tenant=None, using="us0")
+
+    with database("us0"):
+        fire_schedules("us0", timezone.now() + timedelta(minutes=2))
+
+    schedule.refresh_from_db()
+    assert schedule.last_error == ""
+    assert Job.objects.using("us0").count() == 3
+
+
 def test_declared_schedules_are_in_the_database_of_their_tenants(own_tasks: dict[str, Any]):
     from django_tenantqueue import task
 
@@ -96,6 +118,42 @@ def test_declared_schedules_are_in_the_database_of_their_tenants(own_tasks: dict
 
 
 # rows of tenants
+
+
+def test_pin_is_refused_for_a_tenant_with_a_rule_in_another_database():
+    tenant = tenant_of("us0")
+    make_alert_rule("late", "queue_late", log=True, tenant=tenant)
+    make_token("one", tenant=tenant)
+
+    with pytest.raises(InvalidState, match="has alert rules in the database 'us0'"):
+        pin_tenant(tenant, "eu1")
+    AlertRule.objects.using("us0").all().delete()
+    pin_tenant(tenant, "eu1")
+
+
+def test_setup_pins_a_tenant_that_has_a_schedule_alone():
+    tenant = tenant_of("eu1")
+    with override_settings(TENANTQUEUE={"DATABASE": "us0"}):
+        make_schedule("nightly", noop, Every(hours=1), tenant=tenant)
+
+    set_up(lambda text: None)
+
+    assert list_pins() == {tenant: "us0"}
+
+
+def test_rule_cannot_get_a_tenant_of_another_database(admin_client: Client):
+    rule = make_alert_rule("late", "queue_late", log=True, tenant=None, using="us0")
+
+    with pytest.raises(InvalidOption, match="are in the database 'eu1'"):
+        tune_alert_rule(rule.pk, tenant=tenant_of("eu1"), using="us0")
+    answer = edit(admin_client, rule, tenant_choice="one", tenant=tenant_of("eu1"))
+
+    assert "are in the database “eu1”" in answer.content.decode()
+    rule.refresh_from_db()
+    assert rule.tenant is None
+    edit(admin_client, rule, tenant_choice="one", tenant=tenant_of("us0"))
+    rule.refresh_from_db()
+    assert rule.tenant == tenant_of("us0")
 
 
 def test_row_of_a_tenant_is_refused_in_another_database():
@@ -182,12 +240,36 @@ def test_tokens_of_an_erased_tenant_are_deleted_in_the_first_database(client: Cl
     make_token("other", tenant=tenant_of("us0"))
     key = {"Idempotency-Key": "k1"}
     call(client, "post", "jobs", secret, data={"task": echo.name, "args": [1]}, headers=key)
+    assert Change.objects.using("us0").filter(tenant=tenant).exists()
 
     control.erase_tenant(tenant)
+
+    assert not Change.objects.using("us0").filter(tenant=tenant).exists()
 
     assert ApiToken.objects.using("us0").get().name == "other"
     assert not IdempotencyKey.objects.using("eu1").exists()
     assert not Job.objects.using("eu1").exists()
+
+
+def test_api_says_that_a_database_is_down(down: str, client: Client):
+    values = {**sharded(*ALIASES, down), "API": {"TASKS": [echo.name]}}
+    with override_settings(TENANTQUEUE=values):
+        _, secret = make_token("one", tenant=tenant_of(down))
+        answers = [
+            call(client, "post", "jobs", secret, data={"task": echo.name, "args": [1]}),
+            call(client, "get", f"jobs/{2**40 + 2}", secret),
+            call(client, "get", "queues", secret),
+        ]
+
+    assert [answer.status_code for answer in answers] == [503] * 3
+    assert {answer["Content-Type"] for answer in answers} == {"application/problem+json"}
+    assert answers[0]["Retry-After"] == "5"
+
+
+@pytest.mark.usefixtures("offered")
+def test_token_is_made_in_the_first_database_alone():
+    with pytest.raises(CommandError, match="all tokens are in the database 'us0'"):
+        call_command("tenantqueue", "token", "create", "one", "--tenant=a", "--database=eu1")
 
 
 @pytest.mark.usefixtures("offered")
@@ -230,6 +312,8 @@ def test_tokens_are_in_the_first_database_whatever_the_admin_shows(admin_client:
 
     assert ApiToken.objects.using("us0").count() == 1, answer.content.decode()
     assert not ApiToken.objects.using("eu1").exists()
+    page = reverse("admin:tenantqueue_api_apitoken_changelist")
+    assert admin_client.get(page, {"shard": "eu1"}).status_code == 200
 
 
 # metrics

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,20 +16,24 @@ from django_tenantqueue import ConcurrentJobMonitor, control, group, task, use_t
 from django_tenantqueue.conf import database, get_settings
 from django_tenantqueue.contrib.shards.control import shard_of, shard_of_id
 from django_tenantqueue.contrib.shards.routes import FIRST_ID
-from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, Unsupported
+from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, JobNotFound, Unsupported
 from django_tenantqueue.link_tokens import sign_job_id
-from django_tenantqueue.models import Job, TenantQueue
+from django_tenantqueue.models import Job, Session, TenantQueue
 from django_tenantqueue.reports import read_loads
-from django_tenantqueue.testing import run_pending
+from django_tenantqueue.testing import assert_enqueued, captured_jobs, run_pending, travel
 from tests.contrib.shards.conftest import ALIASES, sharded, tenant_of
+from tests.contrib.shards.tasks import pass_on, where
+from tests.databases import other_database
 from tests.testapp.tasks import add, echo, fail, noop
 
 try:
     from django.tasks import default_task_backend
     from django.tasks import task as django_task
+    from django.tasks.exceptions import TaskResultDoesNotExist
 except ImportError:  # before Django 6.0
     from django_tasks import default_task_backend
     from django_tasks import task as django_task
+    from django_tasks.exceptions import TaskResultDoesNotExist
 
 pytestmark = pytest.mark.usefixtures("shards")
 
@@ -117,6 +123,7 @@ def test_call_about_several_databases_is_refused():
         control.pause(queue="default")
     with pytest.raises(InvalidOption, match="give using="):
         control.bulk("cancel", None)
+    assert control.bulk("cancel", None, using="eu1")._state.db == "eu1"
     for alias in ALIASES:
         assert len(control.pause(queue="default", using=alias).changed) == 1
     with database("eu1"):
@@ -186,6 +193,48 @@ def test_enqueue_in_a_transaction_of_another_database_is_refused_until_its_commi
     assert places()["eu1"] == 1
 
 
+def test_enqueue_in_a_transaction_of_another_database_is_refused_in_a_test_case():
+    tenant = tenant_of("eu1")
+    with ExitStack() as stack:
+        for alias in ALIASES:
+            block = transaction.atomic(using=alias)
+            block._from_testcase = True
+            stack.enter_context(block)
+        noop.using(tenant=tenant).delay()
+        with (
+            transaction.atomic(using="us0"),
+            pytest.raises(Unsupported, match="is open in 'us0'"),
+        ):
+            noop.using(tenant=tenant).delay()
+        with transaction.atomic(using="us0"), transaction.atomic(using="eu1"):
+            noop.using(tenant=tenant).delay()
+        for alias in ALIASES:
+            transaction.set_rollback(True, using=alias)
+
+
+def test_job_is_not_enqueued_again_in_a_transaction_of_another_database():
+    job = noop.using(tenant=tenant_of("eu1")).delay()
+
+    with transaction.atomic(using="us0"), pytest.raises(Unsupported, match="is open in 'us0'"):
+        control.enqueue_again(job.pk)
+
+
+def test_call_with_no_rows_changes_nothing():
+    assert control.cancel([]).changed == []
+    assert control.cancel(Job.objects.none()).changed == []
+    assert control.pause(queue=[]).changed == []
+
+
+def test_session_is_made_in_the_database_of_its_tenant_alone():
+    tenant = tenant_of("eu1")
+
+    with pytest.raises(InvalidOption, match="give using='eu1'"):
+        control.pause(session="s", tenant=tenant, using="us0")
+
+    assert len(control.pause(session="s", tenant=tenant).changed) == 1
+    assert not Session.objects.using("us0").exists()
+
+
 def test_atomic_task_is_refused_where_its_rows_are_elsewhere(own_tasks: dict[str, Any]):
     @task(atomic=True, name="tests.transfer")
     def transfer() -> str:
@@ -223,6 +272,85 @@ def test_status_links_find_their_jobs(client: Client, alias: str):
 
     assert answer.json()["state"] == "ready"
     assert [entry["job"]["id"] for entry in many.json()["jobs"]] == [job.pk for job in jobs]
+
+
+@pytest.mark.urls("tests.contrib.shards.urls")
+def test_statuses_of_other_databases_are_read_while_one_is_down(down: str, client: Client):
+    job = noop.using(tenant=tenant_of("eu1")).delay()
+    tokens = [sign_job_id(pk) for pk in (job.pk, FIRST_ID + 2, FIRST_ID + 33)]
+
+    many = client.get(reverse("tenantqueue:statuses"), {"token": tokens})
+    one = client.get(reverse("tenantqueue:status", args=[tokens[1]]))
+
+    told = [(entry["job"] and entry["job"]["id"], entry["error"]) for entry in many.json()["jobs"]]
+    unread = "the database of the job cannot be read now"
+    assert told == [
+        (job.pk, None),
+        (None, unread),
+        (None, "no such job, or the link has expired"),
+    ]
+    assert [entry.get("retry") for entry in many.json()["jobs"]] == [None, True, None]
+    assert (one.status_code, one.json()) == (503, {"error": unread})
+    assert one["Retry-After"] == many["Retry-After"] == "1"
+
+
+@pytest.mark.urls("tests.contrib.shards.urls")
+def test_job_of_an_unknown_database_does_not_exist(client: Client):
+    unknown = FIRST_ID + 31
+
+    assert client.get(reverse("tenantqueue:status", args=[sign_job_id(unknown)])).status_code == 404
+    with pytest.raises(JobNotFound):
+        Job(pk=unknown).refresh()
+    with pytest.raises(TaskResultDoesNotExist):
+        default_task_backend.get_result(str(unknown))
+    assert control.cancel(unknown).changed == []
+
+
+def test_row_that_was_read_from_a_replica_is_changed_in_its_primary():
+    tenant = tenant_of("eu1")
+    job = noop.using(tenant=tenant).delay()
+    replica = {**connections.settings["eu1"], "TEST": {"MIRROR": "eu1"}}
+    with other_database("eu1_replica", replica):
+        rows = Job.objects.using("eu1_replica")
+        read = rows.get(pk=job.pk)
+        queue = TenantQueue.objects.using("eu1_replica").get(tenant=tenant)
+
+        assert queue.pk == read.queue.pk
+        assert control.cancel(read).changed == [job.pk]
+        assert control.pause(queue).changed == [queue.pk]
+        assert control.retry(rows).changed == [job.pk]
+
+
+def test_helpers_for_tests_look_at_all_databases():
+    here, there = map(tenant_of, ALIASES)
+    with captured_jobs() as jobs:
+        for tenant in (there, here):
+            noop.using(tenant=tenant).delay()
+    later = echo.using(tenant=there, run_at=timedelta(hours=1)).delay(1)
+
+    assert [job.tenant for job in jobs] == [here, there]
+    assert assert_enqueued(echo, 1).pk == later.pk
+    with database("us0"), pytest.raises(AssertionError, match="No job matches"):
+        assert_enqueued(echo, 1)
+    assert [job.tenant for job in run_pending()] == [here, there]
+    with travel(timedelta(hours=2)):
+        assert [job.pk for job in run_pending()] == [later.pk]
+
+
+def test_jobs_that_jobs_of_other_databases_enqueue_are_run_in_tests():
+    pass_on.using(tenant=tenant_of("eu1")).delay(tenant_of("us0"), tenant_of("eu1"))
+
+    ran = run_pending()
+
+    assert [job.state for job in ran] == ["success"] * 4
+    places = {job.tenant: job.result for job in ran if job.task == where.name}
+    assert places == {
+        "": ["", "us0"],
+        **{tenant_of(alias): [tenant_of(alias), alias] for alias in ALIASES},
+    }
+    pass_on.using(tenant=tenant_of("eu1")).delay(tenant_of("us0"))
+    with pytest.raises(RuntimeError, match="has run 1 jobs"):
+        run_pending(limit=1)
 
 
 def test_enqueue_opens_no_other_database():

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import AnonymousUser, Permission, User
+from django.core import mail
 from django.core.management import CommandError, call_command
 from django.db import connections, transaction
-from django.http import HttpRequest
-from django.test import Client, override_settings
-from django.urls import reverse
+from django.test import Client, RequestFactory, override_settings
+from django.urls import resolve, reverse
 
 from django_tenantqueue import checks
-from django_tenantqueue.conf import database
+from django_tenantqueue.conf import chosen_database, database
 from django_tenantqueue.contrib.shards.checks import check_set_up, check_shards
 from django_tenantqueue.contrib.shards.control import list_pins, pin_tenant
 from django_tenantqueue.contrib.shards.middleware import KEY, REFRESH, ShardMiddleware
@@ -27,8 +27,9 @@ from django_tenantqueue.exceptions import Unsupported
 from django_tenantqueue.models import Change, Job, TenantQueue
 from django_tenantqueue.operations.erasure import tables
 from django_tenantqueue.testing import run_pending
+from django_tenantqueue.worker.supervisor.supervisor import Supervisor
 from tests.contrib.shards.conftest import ALIASES, sharded, tenant_of
-from tests.databases import SQLITE, other_database
+from tests.databases import SQLITE, other_database, settings_of
 from tests.testapp.tasks import echo, noop
 
 MIDDLEWARE = "django_tenantqueue.contrib.shards.middleware.ShardMiddleware"
@@ -108,18 +109,40 @@ def test_commands_about_every_tenant_need_a_database():
 
 
 @pytest.mark.usefixtures("shards")
-def test_erasing_a_tenant_leaves_the_other_databases():
+def test_tenant_is_erased_in_every_database_with_its_pin():
     names = [tenant_of("us0"), tenant_of("us0", 1)]
-    pin_tenant(names[1], "eu1")
+    with override_settings(TENANTQUEUE={"DATABASE": "us0"}):
+        noop.using(tenant=names[1]).delay()  # a process with old settings
+    ShardPin.objects.using("eu1").create(tenant=names[1], shard=1)
+    ShardPin.objects.using("us0").create(tenant=names[1], shard=1)
     for tenant in names:
         noop.using(tenant=tenant).delay()
+    version = Shard.objects.using("us0").get().version
 
-    run("erase", f"--tenant={names[1]}", "--no-input")
+    text = run("erase", f"--tenant={names[1]}", "--no-input")
 
     assert [Job.objects.using(alias).count() for alias in ALIASES] == [1, 0]
-    assert run("shards", "find", names[1]) == "eu1\n", "the erasure can be repeated"
-    run("shards", "unpin", names[1])
+    assert "2  tenantqueue_job\n" in text
     assert not any(ShardPin.objects.using(alias).exists() for alias in ALIASES)
+    assert Shard.objects.using("us0").get().version > version, "other processes read it"
+    assert run("shards", "find", names[1]) == "us0\n"
+
+
+def test_erasure_names_the_database_that_is_down(down: str):
+    noop.using(tenant=tenant_of("us0")).delay()
+
+    with pytest.raises(CommandError, match="the jobs' database 'ap2' cannot be used"):
+        run("erase", f"--tenant={tenant_of('us0')}", "--no-input")
+
+
+@pytest.mark.usefixtures("shards")
+def test_erasure_of_one_database_leaves_the_others():
+    tenant = tenant_of("eu1")
+    noop.using(tenant=tenant).delay()
+
+    run("erase", f"--tenant={tenant}", "--database=us0", "--no-input")
+
+    assert Job.objects.using("eu1").exists()
 
 
 @pytest.mark.usefixtures("schemas")
@@ -145,6 +168,50 @@ def test_shards_are_set_up_listed_found_pinned_and_unpinned():
 
 
 @pytest.mark.usefixtures("shards")
+def test_worker_leaves_the_database_of_its_process_when_it_ends(monkeypatch: pytest.MonkeyPatch):
+    seen: list[str | None] = []
+
+    def run(supervisor: object) -> int:
+        seen.append(chosen_database())
+        return 0
+
+    monkeypatch.setattr(Supervisor, "run", run)
+    call_command("runworker", database="eu1", verbosity=0)
+
+    assert [*seen, chosen_database()] == ["eu1", None]
+
+
+@pytest.mark.parametrize("command", [["setup"], ["pin", "new", "us0"]])
+def test_command_names_the_database_that_is_down(down: str, command: list[str]):
+    with pytest.raises(CommandError, match="all databases are needed, and 'ap2' cannot be used"):
+        run("shards", *command)
+
+
+@pytest.mark.usefixtures("shards")
+@pytest.mark.parametrize("command", [["setup"], ["pin", "new", "us0"]])
+def test_command_names_the_database_without_tables(command: list[str]):
+    forget_pins()
+    with connections["eu1"].cursor() as cursor:
+        cursor.execute("ALTER TABLE tenantqueue_shard RENAME TO elsewhere")
+    try:
+        with pytest.raises(CommandError, match=r"'eu1' lacks tables: run .*--database eu1"):
+            run("shards", *command)
+    finally:
+        with connections["eu1"].cursor() as cursor:
+            cursor.execute("ALTER TABLE elsewhere RENAME TO tenantqueue_shard")
+
+
+@pytest.mark.usefixtures("shards")
+def test_pins_are_listed_while_the_first_database_is_down(monkeypatch: pytest.MonkeyPatch):
+    pin_tenant(tenant_of("us0"), "eu1")
+    refused = settings_of("postgres://127.0.0.1:1/nowhere")
+    with other_database("gone", refused), override_settings(TENANTQUEUE=sharded("gone", "eu1")):
+        found = json.loads(run("shards", "list", "--format=json"))
+
+    assert found["pins"] == {tenant_of("us0"): "eu1"}
+
+
+@pytest.mark.usefixtures("shards")
 def test_worker_refuses_a_database_that_is_no_shard():
     with pytest.raises(CommandError, match="--database='default' is not"):
         call_command("runworker", database="default", until_empty=True)
@@ -153,7 +220,12 @@ def test_worker_refuses_a_database_that_is_no_shard():
 # checks
 
 
-@pytest.mark.usefixtures("shards")
+@pytest.fixture
+def outside_of_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(mail, "outbox")
+
+
+@pytest.mark.usefixtures("shards", "outside_of_tests")
 def test_checks_find_nothing_when_all_is_right():
     assert check_shards() == checks.check_routers() == check_set_up(databases=ALIASES) == []
 
@@ -185,6 +257,29 @@ def test_router_is_needed():
 
 
 @pytest.mark.usefixtures("schemas")
+def test_database_of_a_test_may_be_set_up_later():
+    assert check_set_up(databases=["us0", "eu1"]) == []
+
+
+@pytest.mark.usefixtures("shards", "outside_of_tests")
+def test_database_of_several_is_named_where_settings_have_one():
+    with override_settings(TENANTQUEUE={"DATABASE": "us0", "SHARDS": {"DATABASES": ["us0"]}}):
+        (found,) = check_set_up(databases=["us0"])
+        with pytest.raises(CommandError, match="'us0' is one of several shards"):
+            call_command("runworker", until_empty=True)
+
+    assert found.id == "tenantqueue.E021"
+
+
+@pytest.mark.usefixtures("shards")
+def test_worker_refuses_a_database_with_another_number():
+    with override_settings(TENANTQUEUE=sharded(*reversed(ALIASES))):
+        forget_pins()
+        with pytest.raises(CommandError, match="keep the order of the aliases"):
+            call_command("runworker", database="eu1", until_empty=True)
+
+
+@pytest.mark.usefixtures("schemas", "outside_of_tests")
 def test_database_that_is_not_set_up_is_named():
     found = check_set_up(databases=["eu1"])
 
@@ -242,6 +337,10 @@ def test_admin_shows_the_chosen_database_until_another_is_chosen(admin_client: C
         *(False, True, True, False),
     ]
     assert "Django administration – eu1" in again
+    assert '<a href="?shard=eu1" aria-current="true">eu1</a>' in again
+    assert '<a href="?shard=us0">us0</a>' in again
+    users = admin_client.get(reverse("admin:auth_user_changelist")).content.decode()
+    assert "eu1" not in users, "users are in no shard"
 
 
 @pytest.mark.usefixtures("chosen")
@@ -308,6 +407,8 @@ def test_admin_links_to_the_other_databases_while_the_chosen_one_is_down(
 
     assert (answer.status_code, back.status_code, job.status_code) == (503, 200, 503)
     assert '<a href="?shard=us0">us0</a>' in answer.content.decode()
+    assert "The database “ap2” is down" in answer.content.decode()
+    assert "<strong>admin</strong>" in answer.content.decode(), "with the header of the admin"
     home = reverse("admin:app_list", args=["tenantqueue"])
     assert f'<a href="{home}?shard=us0">us0</a>' in job.content.decode(), "the id names ap2"
 
@@ -467,7 +568,7 @@ def test_page_without_a_database_is_not_saved_or_refreshed(admin_client: Client,
     assert [answer.status_code for answer in answers] == [409] * 3
     home = reverse("admin:app_list", args=["tenantqueue"])
     text = answers[0].content.decode()
-    assert "it is unknown which database this page showed" in text
+    assert "It is unknown which database this page showed" in text
     assert f'<a href="{home}?shard=eu1">eu1</a>' in text
     assert slots(queues) == [9, 9]
 
@@ -510,7 +611,9 @@ def test_visitor_who_is_not_logged_in_learns_no_alias(client: Client):
 
 def failing(alias: str, work: Any) -> Any:
     """Return the answer of the middleware to what an admin page of a database raises."""
-    request = HttpRequest()
+    request = RequestFactory().get(reverse("admin:tenantqueue_job_changelist"))
+    request.resolver_match = resolve(request.path)
+    request.user = AnonymousUser()
     request.tenantqueue_shard = alias  # type: ignore[attr-defined]
     try:
         work()

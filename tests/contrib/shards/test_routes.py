@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import ExitStack
 from io import StringIO
+from time import monotonic
 
 import pytest
 from django.core.management import call_command
 from django.db import OperationalError, connections, transaction
 from django.test import override_settings
 
+from django_tenantqueue import control
 from django_tenantqueue.batches import REMEMBERED_SECONDS
 from django_tenantqueue.conf import database, settings_of
-from django_tenantqueue.contrib.shards import routes, services
+from django_tenantqueue.contrib.shards import routes, services, setup
 from django_tenantqueue.contrib.shards.control import (
     list_pins,
     pin_tenant,
@@ -26,7 +28,7 @@ from django_tenantqueue.contrib.shards.routes import FIRST_ID, forget_pins, rank
 from django_tenantqueue.contrib.shards.settings import MOST, ShardSettings
 from django_tenantqueue.contrib.shards.setup import set_up
 from django_tenantqueue.exceptions import InvalidOption, InvalidState, Unsupported
-from django_tenantqueue.models import Job
+from django_tenantqueue.models import Job, TenantQueue
 from django_tenantqueue.testing import run_pending
 from tests.contrib.shards.conftest import ALIASES, sharded, tenant_of
 from tests.testapp.tasks import noop
@@ -70,6 +72,10 @@ def test_id_of_an_unknown_database_is_refused():
         shard_of_id(FIRST_ID + 2)
 
 
+def make_queue(tenant: str, name: str, alias: str) -> None:
+    TenantQueue.objects.using(alias).create(tenant=tenant, name=name)
+
+
 @pytest.mark.parametrize("aliases", [["a", "a"], [f"a{n}" for n in range(MOST + 1)]])
 def test_aliases_are_refused_when_repeated_or_too_many(aliases: list[str]):
     with (
@@ -93,6 +99,14 @@ def test_app_does_nothing_without_shards():
 def test_enqueue_is_refused_before_the_setup():
     with pytest.raises(Unsupported, match="is not set up as a shard: run"):
         noop.using(tenant="acme").delay()
+
+
+@pytest.mark.usefixtures("shards")
+def test_flush_of_a_test_is_named_where_the_setup_is_missing():
+    call_command("flush", database="eu1", interactive=False, verbosity=0)
+
+    with pytest.raises(Unsupported, match=r"needs it in setUp\(\), for each test"):
+        noop.using(tenant=tenant_of("eu1")).delay()
 
 
 @pytest.mark.usefixtures("schemas")
@@ -128,6 +142,47 @@ def test_setup_refuses_a_database_with_jobs_of_its_own():
     assert not Shard.objects.using("us0").exists()
 
 
+def locked_for(monkeypatch: pytest.MonkeyPatch, pauses: int) -> list[float]:
+    """Have a transaction that has taken an id, and ends after so many tries of the setup."""
+    slept: list[float] = []
+    other = connections["us0"].copy()
+    other.connect()
+    other.connection.autocommit = False
+    other.connection.execute("SELECT nextval('tenantqueue_job_id_seq')")
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == pauses:
+            other.close()
+
+    monkeypatch.setattr(setup.time, "sleep", sleep)
+    return slept
+
+
+@pytest.mark.usefixtures("schemas")
+def test_setup_waits_shortly_for_a_transaction_and_tries_again(monkeypatch: pytest.MonkeyPatch):
+    slept = locked_for(monkeypatch, 2)
+
+    set_up(lambda text: None)
+
+    assert slept == [setup.PAUSE_SECONDS] * 2
+    assert noop.using(tenant=tenant_of("us0")).delay().pk == FIRST_ID
+
+
+@pytest.mark.usefixtures("schemas")
+def test_setup_names_the_sequence_that_stays_locked(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(setup, "TRIES", 2)
+    slept = locked_for(monkeypatch, 2)
+    try:
+        with pytest.raises(Unsupported, match="tenantqueue_job_id_seq of the database 'us0' is"):
+            set_up(lambda text: None)
+    finally:
+        setup.time.sleep(0)
+
+    assert len(slept) == 2
+    set_up(lambda text: None)
+
+
 @pytest.mark.usefixtures("shards")
 def test_databases_in_another_order_are_refused():
     with override_settings(TENANTQUEUE=sharded(*reversed(ALIASES))):
@@ -158,7 +213,7 @@ def test_setup_names_tenants_with_queues_in_two_databases():
     set_up(said.append)
 
     assert said[0] == (
-        f"tenant {tenant!r} has queues in us0, eu1: new jobs go to eu1, and the others still run"
+        f"tenant {tenant!r} has rows in us0, eu1: new jobs go to eu1, and the others still run"
     )
 
 
@@ -206,12 +261,57 @@ def test_pins_are_refused_where_they_would_split_a_tenant():
     tenant = tenant_of("us0")
     noop.using(tenant=tenant).delay()
 
-    with pytest.raises(InvalidState, match="has queues in the database 'us0'"):
+    with pytest.raises(InvalidState, match="has tenant queues in the database 'us0'"):
         pin_tenant(tenant, "eu1")
     with pytest.raises(InvalidOption, match="'mars' is not in"):
         pin_tenant("new", "mars")
     with pytest.raises(InvalidOption, match="jobs without a tenant are in the first"):
         pin_tenant("", "eu1")
+
+
+@pytest.mark.usefixtures("shards")
+def test_pin_is_refused_for_a_tenant_with_a_limit_in_another_database():
+    tenant = tenant_of("us0")
+    control.limit_user(tenant, "7", 1)
+
+    with pytest.raises(InvalidState, match="has sessions in the database 'us0'"):
+        pin_tenant(tenant, "eu1")
+
+
+@pytest.mark.usefixtures("shards")
+@pytest.mark.parametrize("is_split", [False, True])
+def test_pin_is_taken_back_when_jobs_came_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, is_split: bool
+):
+    tenant = tenant_of("us0")
+
+    def enqueue(seconds: float) -> None:
+        for alias in ALIASES if is_split else ["us0"]:
+            make_queue(tenant, "default", alias)
+
+    monkeypatch.setattr(services.time, "sleep", enqueue)
+
+    with pytest.raises(InvalidState, match="has tenant queues in the database 'us0'"):
+        pin_tenant(tenant, "eu1")
+
+    assert list_pins() == ({tenant: "eu1"} if is_split else {})
+
+
+@pytest.mark.usefixtures("shards")
+def test_connection_that_was_lost_is_opened_again_to_read_the_pins():
+    tenant = tenant_of("us0")
+    assert shard_of(tenant) == "us0"
+    with connections["eu1"].cursor() as cursor:
+        lost = connections["us0"].connection.info.backend_pid
+        cursor.execute("SELECT pg_terminate_backend(%s)", [lost])
+    ShardPin.objects.using("eu1").create(tenant=tenant, shard=1)
+    seen = []
+    for _ in "ab":
+        routes._known["us0"].until = 0
+        seen.append(shard_of(tenant))
+        seen.append(routes._known["us0"].until - monotonic() < REMEMBERED_SECONDS)
+
+    assert seen == ["us0", False, "us0", True], "read again"
 
 
 @pytest.mark.usefixtures("shards")

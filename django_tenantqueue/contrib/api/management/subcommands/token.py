@@ -9,6 +9,8 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from django_tenantqueue.conf import main_database
+from django_tenantqueue.databases import are_several
 from django_tenantqueue.management.database import jobs_database
 from django_tenantqueue.management.subcommand import Subcommand
 from django_tenantqueue.settings import MOST_DAYS
@@ -63,6 +65,12 @@ class CreateToken(Subcommand):
             raise CommandError(f"--days {days}: it must be from 1 to {MOST_DAYS}", returncode=2)
         if (options["tenant"] is not None) == options["all_tenants"]:
             raise CommandError("give either --tenant or --all-tenants", returncode=2)
+        using = jobs_database(options["database"])
+        if are_several() and using != main_database():
+            raise CommandError(
+                f"--database={using!r}: all tokens are in the database {main_database()!r}",
+                returncode=2,
+            )
         token, secret = make_token(
             options["token_name"],
             tenant=options["tenant"],
@@ -71,7 +79,7 @@ class CreateToken(Subcommand):
             requests_per_minute=options["per_minute"],
             queues=options["queue"] or (),
             priorities=tuple(options["priorities"]),
-            using=jobs_database(options["database"]),
+            using=using,
         )
         if options["format"] == "json":
             self.print_json({"id": token.pk, "token": secret})

@@ -38,7 +38,8 @@ class ListShards(Subcommand):
             {"number": number, "database": alias, **self._read(alias)}
             for number, alias in enumerate(aliases())
         ]
-        pins = services.list_pins() if are_sharded() and shards[0]["is_up"] else {}
+        is_up = any(shard["is_up"] for shard in shards)
+        pins = services.list_pins() if are_sharded() and is_up else {}
         if options["format"] == "json":
             self.print_json({"shards": shards, "pins": pins})
             return

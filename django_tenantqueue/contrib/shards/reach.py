@@ -1,0 +1,43 @@
+"""Which of several databases an error is about, and which rows of a tenant one may have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import ProgrammingError
+from django.db.models import Model
+
+from ...exceptions import Unsupported
+from ...operations.erasure import tables
+from ...schema import missing_table
+from .routes import DOWN
+
+ANYWHERE = "tenantqueue.change", "tenantqueue_api.apitoken", "tenantqueue_shards.shardpin"
+"""Models with rows of a tenant in another database than that of its jobs."""
+
+
+@contextmanager
+def reaching(alias: str) -> Iterator[None]:
+    """Raise Unsupported, with the alias, when a database is down or lacks the tables."""
+    try:
+        yield
+    except DOWN as error:
+        raise Unsupported(
+            f"all databases are needed, and {alias!r} cannot be used: {str(error).strip()}"
+        ) from error
+    except ProgrammingError as error:
+        if missing_table(error) is None:
+            raise
+        raise Unsupported(
+            f"the database {alias!r} lacks tables: run `manage.py migrate --database {alias}`"
+        ) from error
+
+
+def models_of_tenants() -> list[type[Model]]:
+    """Return the models whose rows are in the database of their `tenant`."""
+    return [
+        model
+        for model, lookup in tables().items()
+        if lookup == "tenant" and model._meta.label_lower not in ANYWHERE
+    ]
