@@ -58,6 +58,12 @@ def check_enqueue(using: str, tenant: str, task: str) -> None:
         check(using, tenant, task)
 
 
+def check_queue(using: str, tenant: str) -> None:
+    """Raise TenantQueueError when a database takes no new queue of a tenant, or no jobs."""
+    for check in hooks(Feature.check_queue):
+        check(using, tenant)
+
+
 def check_home(using: str, tenant: str | None) -> None:
     """Raise InvalidOption for a row of a tenant in another database than that of its jobs."""
     if tenant is None or not are_several():

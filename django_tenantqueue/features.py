@@ -264,6 +264,12 @@ class Feature:
         `task`: the name of its task. Called for each call that enqueues. Example: contrib.shards.
         """
 
+    def check_queue(self, using: str, tenant: str) -> None:
+        """Raise TenantQueueError when a tenant's jobs cannot be enqueued in a database now.
+
+        Called before a queue is made there, and for a retired one. Example: contrib.shards.
+        """
+
     # enqueue
 
     def task_options(self) -> Mapping[str, Callable[[Task[..., Any], Any], Any]]:

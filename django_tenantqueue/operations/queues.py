@@ -14,7 +14,7 @@ from ..calls.options import Options
 from ..calls.sources import registered_tasks
 from ..calls.tenant import get_tenant
 from ..conf import get_settings
-from ..databases import check_enqueue, database_of_tenant
+from ..databases import check_enqueue, check_queue, database_of_tenant
 from ..exceptions import QueueRetired, UnknownQueue
 from ..features import Feature, hooks
 from ..models import TenantQueue
@@ -76,6 +76,7 @@ def queue_id_of(target: Target, *, refresh: bool = False) -> int:
     found = queries.find_queues(target.using, [name]) or make_queues([target])
     _remember(target.using, found)
     if found[name].retired:
+        check_queue(target.using, target.tenant)
         raise QueueRetired(target.tenant, target.queue)
     return found[name].id
 
@@ -100,6 +101,8 @@ def make_queues(targets: Sequence[Target]) -> dict[queries.QueueName, queries.Fo
     """
     if not targets:
         return {}
+    for target in targets:
+        check_queue(target.using, target.tenant)
     settings = get_settings()
     if settings.strict_queues:
         for target in targets:

@@ -15,12 +15,15 @@ from django.utils.translation import gettext_lazy as _
 
 from ...calls.sources import registered_tasks
 from ...conf import get_settings, settings_of
-from ...exceptions import Unsupported
+from ...exceptions import InvalidState, Unsupported
 from ...features import Feature
+from ...queries.base import fetch
 from ...queries.enqueue import in_test_case
 from .checks import check_set_up, check_shards
+from .exceptions import TenantMoving
 from .middleware import PARAMETER
-from .models import Shard, ShardPin
+from .models import Shard, ShardMove, ShardPin
+from .moving import list_moves
 from .routes import aliases, are_sharded, forget_pins, shard_of, shard_of_id
 from .settings import ShardSettings
 from .views import urls
@@ -52,10 +55,15 @@ class Shards(Feature):
             _check_task(using, tenant, task)
             _check_transaction(using, tenant)
 
+    def check_queue(self, using: str, tenant: str) -> None:
+        if are_sharded():
+            _check_move(using, tenant)
+
     def commands(self) -> Mapping[str, type[BaseCommand]]:
         from .management.subcommands.shards import (
             FindShard,
             ListShards,
+            MoveTenant,
             PinTenant,
             SetUpShards,
             UnpinTenant,
@@ -64,6 +72,7 @@ class Shards(Feature):
         return {
             "shards find": FindShard,
             "shards list": ListShards,
+            "shards move": MoveTenant,
             "shards pin": PinTenant,
             "shards setup": SetUpShards,
             "shards unpin": UnpinTenant,
@@ -80,7 +89,15 @@ class Shards(Feature):
 
     def tenant_tables(self) -> Mapping[type[Model], str]:
         # the copies in other databases stay until the tenant is unpinned
-        return {ShardPin: "tenant"}
+        return {ShardPin: "tenant", ShardMove: "tenant"}
+
+    def close_tenant(self, using: str, tenant: str) -> None:
+        """Raise InvalidState while the tenant moves: its rows are in two databases."""
+        if are_sharded() and any(row.tenant == tenant for row in list_moves()):
+            raise InvalidState(
+                f"tenant {tenant!r} is being moved: complete the move, or cancel it, before its "
+                "erasure"
+            )
 
     def fleet_tables(self) -> Sequence[type[Model]]:
         return (Shard,)
@@ -104,6 +121,14 @@ def _check_task(using: str, tenant: str, name: str) -> None:
             "of the job. Use a task that is not atomic, or keep the rows of tenants with their "
             "jobs and set TENANTQUEUE['SHARDS']['ROWS_FOLLOW_JOBS'] = True"
         )
+
+
+def _check_move(using: str, tenant: str) -> None:
+    """Raise TenantMoving for a tenant that moves, or has moved to another database."""
+    ((is_moving, is_elsewhere),) = fetch(using, "read_move", {"tenant": tenant})
+    if is_moving or is_elsewhere:
+        forget_pins()
+        raise TenantMoving(tenant)
 
 
 def _check_transaction(using: str, tenant: str) -> None:
