@@ -251,8 +251,8 @@ class Feature:
         """
         return None
 
-    def find_database(self, row_id: int) -> str | None:
-        """Return the database that has given an id to a row. None: the current one.
+    def find_database(self, row_id: int, is_monitor: bool) -> str | None:
+        """Return the database of the job, or of the monitor, of an id. None: the current one.
 
         Example: contrib.shards.
         """

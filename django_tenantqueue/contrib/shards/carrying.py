@@ -20,6 +20,16 @@ from .models import ShardMove, ShardPin
 JOBS = sql.Identifier(Job._meta.db_table)
 BATCH = 5000
 """Finished jobs that follow in one transaction."""
+OF_JOBS: dict[str, LiteralString] = {
+    "worker_id": "NULL::bigint",
+    "state": "CASE WHEN held_by = 'task' THEN 'ready' ELSE state END",
+    "held_by": "nullif(held_by, 'task')",
+    "task_at": "CASE WHEN final THEN task_at END",
+}
+"""Columns about what only the source has: its workers, and its limits of tasks.
+
+Like a new job, a job that came passes the limits of its task there when it is claimed.
+"""
 
 
 def moved_tables() -> list[type[Model]]:
@@ -159,11 +169,11 @@ class Carrier:
         return [name for (name,) in self.source]
 
     def _value(self, model: type[Model], column: str) -> sql.Composable:
-        """Return the value of a column in the target: ids of queues and workers differ there."""
+        """Return the value of a column in the target, where ids of queues are others."""
         if column == "queue_id":
             return sql.SQL("coalesce(({} ->> queue_id::text)::integer, 0)").format(self._new_ids)
-        if model is Job and column == "worker_id":
-            return sql.SQL("NULL::bigint")
+        if model is Job and column in OF_JOBS:
+            return sql.SQL(OF_JOBS[column])
         if model is Change and column == "object_ids":
             return sql.SQL(
                 "CASE WHEN object_kind = {} THEN ARRAY("

@@ -47,8 +47,8 @@ class Shards(Feature):
     def choose_database(self, tenant: str) -> str | None:
         return shard_of(tenant) if are_sharded() else None
 
-    def find_database(self, row_id: int) -> str | None:
-        return shard_of_id(row_id) if are_sharded() else None
+    def find_database(self, row_id: int, is_monitor: bool) -> str | None:
+        return shard_of_id(row_id, is_monitor=is_monitor) if are_sharded() else None
 
     def check_enqueue(self, using: str, tenant: str, task: str) -> None:
         if are_sharded():

@@ -17,10 +17,12 @@ from hashlib import blake2b
 from time import monotonic
 
 from django.db import InterfaceError, OperationalError, connections
+from django.db.models import Model
 
 from ...batches import REMEMBERED, REMEMBERED_SECONDS
 from ...conf import main_database, settings_of
 from ...exceptions import Unsupported
+from ...models import ConcurrentJobMonitor, Job
 from ...queries.base import fetch
 from ...queries.enqueue import in_test_case
 from .settings import MOST, ShardSettings
@@ -58,8 +60,8 @@ def are_sharded() -> bool:
     return len(settings_of(ShardSettings).databases) > 1
 
 
-def shard_of_id(row_id: int) -> str:
-    """Return the database of the job or the monitor of an id: the one that has given the id.
+def shard_of_id(row_id: int, *, is_monitor: bool = False) -> str:
+    """Return the database of a job or a monitor of that id: the one that has given the id.
 
     After the first move of a tenant, each look-up reads this database. If it has no such row, the
     others are read. Raises Unsupported for an id of a database that SHARDS does not have.
@@ -73,7 +75,8 @@ def shard_of_id(row_id: int) -> str:
         )
     own = found[number]
     if len(found) > 1 and 0 < row_id < 2**63 and _has_moves(own, number):
-        return _search((own, *(alias for alias in found if alias != own)), row_id)
+        model = ConcurrentJobMonitor if is_monitor else Job
+        return _search((own, *(alias for alias in found if alias != own)), model, row_id)
     return own
 
 
@@ -84,12 +87,12 @@ def _has_moves(alias: str, number: int) -> bool:
         return False
 
 
-def _search(among: Sequence[str], row_id: int) -> str:
+def _search(among: Sequence[str], model: type[Model], row_id: int) -> str:
     """Return the first database that has the row; else one that is down, else the first one."""
     down = ""
     for alias in among:
         try:
-            if fetch(alias, "has_row_of_id", {"id": row_id})[0][0]:
+            if model._default_manager.using(alias).filter(pk=row_id).exists():
                 return alias
         except DOWN:
             down = down or alias
