@@ -64,7 +64,7 @@ def check_enqueue(using: str, tenant: str, task: str) -> None:
 
 
 def check_queue(using: str, tenant: str) -> None:
-    """Raise TenantQueueError when a database takes no new queue of a tenant, or no jobs."""
+    """Raise TenantMoving when a database takes no new queue of a tenant, or no jobs, right now."""
     for check in hooks(Feature.check_queue):
         check(using, tenant)
 

@@ -265,7 +265,7 @@ class Feature:
         """
 
     def check_queue(self, using: str, tenant: str) -> None:
-        """Raise TenantQueueError when a tenant's jobs cannot be enqueued in a database now.
+        """Raise TenantMoving when a tenant's jobs cannot be enqueued in a database right now.
 
         Called before a queue is made there, and for a retired one. Example: contrib.shards.
         """

@@ -58,10 +58,11 @@ class Subcommand(BaseCommand):
         if self.several == "main":
             return None
         jobs = [row for name in JOBS if (row := options.get(name))]
-        rows = {"monitor": options.get("monitor") or None, "tenant": options.get("tenant")}
-        if not jobs and rows == {"monitor": None, "tenant": None}:
+        monitor, tenant = options.get("monitor") or None, options.get("tenant")
+        if not jobs and monitor is None and tenant is None:
             return None
-        return database_of_call(type(self).__name__.lower(), None, *jobs, **rows)
+        verb = type(self).__name__.lower()
+        return database_of_call(verb, None, *jobs, monitor=monitor, tenant=tenant)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         """Run the command, and write all that it has printed."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ...conf import database
 from ...coroutines import twin
-from .exceptions import TenantMoving
 from .moving import cancel_move, move_tenant
 from .routes import shard_of, shard_of_id
 from .services import list_pins, pin_tenant, unpin_tenant
@@ -17,7 +16,6 @@ apin_tenant = twin(pin_tenant)
 aunpin_tenant = twin(unpin_tenant)
 
 __all__ = [
-    "TenantMoving",
     "acancel_move",
     "alist_pins",
     "amove_tenant",

@@ -15,12 +15,11 @@ from django.utils.translation import gettext_lazy as _
 
 from ...calls.sources import registered_tasks
 from ...conf import get_settings, settings_of
-from ...exceptions import InvalidState, Unsupported
+from ...exceptions import InvalidState, TenantMoving, Unsupported
 from ...features import Feature
 from ...queries.base import fetch
 from ...queries.enqueue import in_test_case
 from .checks import check_set_up, check_shards
-from .exceptions import TenantMoving
 from .middleware import PARAMETER
 from .models import Shard, ShardMove, ShardPin
 from .moving import list_moves

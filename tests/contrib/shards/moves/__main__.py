@@ -23,9 +23,8 @@ SETTINGS = "tests.contrib.shards.worker_settings"
 def main() -> int:
     """Run, and return the exit code."""
     with private_server() as server:
-        urls = {
-            alias: urlsplit(server.url)._replace(path=f"/{alias}").geturl() for alias in ALIASES
-        }
+        url = urlsplit(server.url)
+        urls = {alias: url._replace(path=f"/{alias}").geturl() for alias in ALIASES}
         with psycopg.connect(server.url, autocommit=True) as connection:
             for alias in ALIASES:
                 connection.execute(f"CREATE DATABASE {alias}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from tests.intervals import most_at_once
@@ -38,11 +39,7 @@ def faults(marks: Path, enqueued: Mapping[str, int], slots: Mapping[str, int]) -
         line = lines.get(name, Line())
         order = [number for _, number in sorted(line.begins)]
         lost = set(range(count)) - set(order)
-        twice = (
-            {number for number in order if order.count(number) > 1}
-            if len(order) > len(set(order))
-            else set()
-        )
+        twice = [number for number, times in Counter(order).items() if times > 1]
         if lost:
             found.append(f"{name}: {len(lost)} of {count} jobs never ran, such as {min(lost)}")
         if twice:
@@ -51,7 +48,7 @@ def faults(marks: Path, enqueued: Mapping[str, int], slots: Mapping[str, int]) -
             found.append(f"{name}: {len(set(order) - line.ends.keys())} jobs have not ended")
             continue
         if slots[name] == 1 and order != sorted(order):
-            late = next(b for a, b in zip(order, order[1:], strict=False) if b < a)
+            late = next(later for first, later in pairwise(order) if later < first)
             found.append(f"{name}: job {late} began after later ones")
         most = most_at_once((at, line.ends[number]) for at, number in line.begins)
         if most > slots[name]:

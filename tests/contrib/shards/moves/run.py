@@ -36,7 +36,7 @@ PATIENCE_SECONDS = 120.0
 
 def enqueuer(directory: Path, name: str) -> None:
     """Enqueue the jobs of a line until the file `stop` exists, in turns with another process."""
-    from django_tenantqueue.contrib.shards.control import TenantMoving
+    from django_tenantqueue.exceptions import TenantMoving
     from tests.contrib.shards.tasks import mark
 
     connections.close_all()
