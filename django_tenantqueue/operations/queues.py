@@ -73,12 +73,20 @@ def queue_id_of(target: Target, *, refresh: bool = False) -> int:
     if known is not None:
         return known
     name = target.tenant, target.queue
-    found = queries.find_queues(target.using, [name]) or make_queues([target])
-    _remember(target.using, found)
-    if found[name].retired:
+    found = _find_or_make(target)
+    if found[name].retired and hooks(Feature.check_queue):
         check_queue(target.using, target.tenant)
+        found = _find_or_make(target)  # a move had retired it, and has ended since
+    if found[name].retired:
         raise QueueRetired(target.tenant, target.queue)
     return found[name].id
+
+
+def _find_or_make(target: Target) -> dict[queries.QueueName, queries.FoundQueue]:
+    name = target.tenant, target.queue
+    found = queries.find_queues(target.using, [name]) or make_queues([target])
+    _remember(target.using, found)
+    return found
 
 
 def missing_queues(using: str, targets: Iterable[Target]) -> list[Target]:

@@ -1,6 +1,7 @@
 -- Up to 20 jobs that a move waits for: claimed jobs of the queues, and unfinished jobs of others
 -- with a follow-up in one of the queues, or the reverse. Locks nothing.
--- Indexes: tenantqueue_job_slots; follow-ups are found by reading the hot leaf.
+-- Index: tenantqueue_job_slots. Follow-ups are found by a sequential scan on purpose: a move does
+-- it a few times a second while it waits, and few jobs have follow-ups.
 SELECT j.id, j.state IN ('queued', 'running') AS is_claimed
 FROM tenantqueue_job_hot j
 WHERE j.queue_id = ANY (%(queues)s::integer[]) AND j.state IN ('queued', 'running')

@@ -2,7 +2,8 @@
 -- has a lock on its virtual id, before its first snapshot. Prepared ones have only their names.
 -- Locks nothing. Index: none, views of the server's memory.
 SELECT
-    l.virtualxid AS name, concat_ws(', ', 'process ' || l.pid, nullif(a.application_name, '')) AS label
+    l.virtualxid AS name,
+    concat_ws(', ', 'process ' || l.pid, nullif(a.application_name, '')) AS label
 FROM pg_locks l
 JOIN pg_stat_activity a ON a.pid = l.pid
 WHERE l.locktype = 'virtualxid' AND l.granted AND a.datname = current_database()

@@ -1,5 +1,5 @@
 -- Locks the unfinished jobs of queues, in the order of ids as all others do, and counts those that
--- are claimed. Index: none. A move reads the whole hot leaf once, since no index has all jobs of a
+-- are claimed. A sequential scan on purpose: a move does it once, and no index has all jobs of a
 -- queue.
 WITH locked AS MATERIALIZED (
     SELECT j.id, j.state
