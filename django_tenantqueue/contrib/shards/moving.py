@@ -163,7 +163,9 @@ def _begin(tenant: str, alias: str, tell: Say) -> str:
     """Check that the tenant can move, and pause its queues. Return its database."""
     source = shard_of(tenant)
     if source == alias:
-        raise InvalidState(f"tenant {tenant!r} is in the database {alias!r} already")
+        raise InvalidState(
+            f"tenant {tenant!r} is in the database {alias!r}: there is nothing to move"
+        )
     if Shard.objects.using(alias).first() is None:
         raise InvalidState(f"the database {alias!r} is not set up: run `tenantqueue shards setup`")
     for other in aliases():

@@ -24,7 +24,9 @@ from django_tenantqueue.contrib.shards.models import ShardMove
 from django_tenantqueue.contrib.shards.setup import set_up
 from django_tenantqueue.exceptions import InvalidState, TenantMoving
 from django_tenantqueue.models import Change, Job, Session, TenantQueue, UniqueKey
+from django_tenantqueue.operations import enqueue, queues
 from django_tenantqueue.operations.erasure import erase_tenant, tables
+from django_tenantqueue.operations.queues import forget_queues
 from django_tenantqueue.testing import run_pending
 from tests.contrib.shards.conftest import ALIASES, tenant_of
 from tests.testapp.tasks import add, echo, fail, noop
@@ -432,12 +434,45 @@ def test_follow_ups_in_queues_of_other_tenants_are_waited_for(tenant: str):
     assert set(jobs(OLD)) == {job.pk}
 
 
+def test_enqueue_that_saw_a_closed_queue_succeeds_after_the_end_of_the_move(
+    tenant: str, monkeypatch: pytest.MonkeyPatch
+):
+    noop.using(tenant=tenant).delay()
+    stop_move(tenant, "_carry")
+    forget_queues()
+    check = queues.check_queue
+
+    def check_late(using: str, name: str) -> None:
+        cancel_move(tenant)
+        check(using, name)
+
+    monkeypatch.setattr(queues, "check_queue", check_late)
+    assert noop.using(tenant=tenant).delay()._state.db == OLD
+
+
+def test_queue_that_is_closed_and_opened_between_the_statements_of_an_enqueue_takes_the_job(
+    tenant: str, monkeypatch: pytest.MonkeyPatch
+):
+    noop.using(tenant=tenant).delay()
+    found, retired = queues.queue_id_of, iter([True, True, False])
+
+    def find(target: queues.Target, *, refresh: bool = False) -> int:
+        row = TenantQueue.objects.using(OLD)
+        row.update(retired=False)
+        queue_id = found(target, refresh=refresh)
+        row.update(retired=next(retired))
+        return queue_id
+
+    monkeypatch.setattr(enqueue, "queue_id_of", find)
+    assert noop.using(tenant=tenant).delay()._state.db == OLD
+
+
 # what is refused
 
 
 def test_moves_that_cannot_be(tenant: str):
     noop.using(tenant=tenant).delay()
-    with pytest.raises(InvalidState, match="already"):
+    with pytest.raises(InvalidState, match="nothing to move"):
         move_tenant(tenant, OLD)
     TenantQueue.objects.using(NEW).create(tenant=tenant, name="stray")
     with pytest.raises(InvalidState, match="has queues in 'eu1', too"):
