@@ -16,9 +16,11 @@ from django.utils.translation import gettext_lazy as _
 from ...calls.sources import registered_tasks
 from ...conf import get_settings, settings_of
 from ...exceptions import InvalidState, TenantMoving, Unsupported
-from ...features import Feature
+from ...features import Condition, Feature, Severity
 from ...queries.base import fetch
 from ...queries.enqueue import in_test_case
+from ...status.conditions import Look, names
+from ...status.display_limits import PAGE
 from .checks import check_set_up, check_shards
 from .middleware import PARAMETER
 from .models import Shard, ShardMove, ShardPin
@@ -29,6 +31,26 @@ from .views import urls
 
 if TYPE_CHECKING:
     from django.core.management.base import BaseCommand
+
+
+def _find_moves(look: Look) -> Iterable[Mapping[str, object]]:
+    rows = ShardMove.objects.using(look.using).order_by("tenant")
+    if look.tenants is not None:
+        rows = rows.filter(tenant__in=sorted(look.tenants))
+    return names(row.tenant for row in rows[:PAGE])
+
+
+CONDITIONS = (
+    Condition(
+        "move_not_completed",
+        Severity.PEOPLE,
+        title=_("move of a tenant that is not completed"),
+        fleet=_("tenants that move to another database: %(names)s"),
+        remedy=_("If no process moves it, run “tenantqueue shards move” again."),
+        find=_find_moves,
+        of_tenants=True,
+    ),
+)
 
 
 class Shards(Feature):
@@ -76,6 +98,9 @@ class Shards(Feature):
             "shards setup": SetUpShards,
             "shards unpin": UnpinTenant,
         }
+
+    def conditions(self) -> Iterable[Condition]:
+        return CONDITIONS
 
     def admin_panels(self, request: HttpRequest) -> Iterable[tuple[Any, Any]]:
         if are_sharded():

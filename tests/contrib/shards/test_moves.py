@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from io import StringIO
 from typing import Any
 
 import pytest
 from django.apps import apps
+from django.core.management import CommandError, call_command
 from django.db import connections, transaction
 
 from django_tenantqueue import ConcurrentJobMonitor, Serial, Unique, control, group
@@ -27,6 +29,7 @@ from django_tenantqueue.models import Change, Job, Session, TenantQueue, UniqueK
 from django_tenantqueue.operations import enqueue, queues
 from django_tenantqueue.operations.erasure import erase_tenant, tables
 from django_tenantqueue.operations.queues import forget_queues
+from django_tenantqueue.reports import read_report
 from django_tenantqueue.testing import run_pending
 from tests.contrib.shards.conftest import ALIASES, tenant_of
 from tests.testapp.tasks import add, echo, fail, noop
@@ -481,6 +484,37 @@ def test_moves_that_cannot_be(tenant: str):
     TenantQueue.objects.using(OLD).update(executor="celery")
     with pytest.raises(InvalidState, match="executor"):
         move_tenant(tenant, NEW)
+
+
+def test_status_and_list_name_moves_that_are_not_completed(tenant: str):
+    noop.using(tenant=tenant).delay()
+    stop_move(tenant, "_close")
+    (problem,) = [
+        found for found in read_report(using=OLD).problems if found.code == "move_not_completed"
+    ]
+    assert tenant in problem.text
+    said = StringIO()
+    call_command("tenantqueue", "shards", "list", stdout=said)
+    assert f"move not completed: {tenant} → {NEW}" in said.getvalue()
+
+    call_command("tenantqueue", "shards", "move", tenant, NEW, stdout=said)
+    call_command("tenantqueue", "shards", "list", stdout=said)
+
+    assert f"jobs of tenant {tenant!r} are enqueued and run in {NEW}" in said.getvalue()
+    assert said.getvalue().count("not completed") == 1
+
+
+def test_command_cancels_a_move(tenant: str):
+    noop.using(tenant=tenant).delay()
+    stop_move(tenant, "_close")
+
+    call_command("tenantqueue", "shards", "move", tenant, "--cancel", stdout=StringIO())
+
+    assert states(OLD) == {"default": (False, False)}
+    with pytest.raises(CommandError, match="is not being moved"):
+        call_command("tenantqueue", "shards", "move", tenant, "--cancel")
+    with pytest.raises(CommandError, match="give the alias"):
+        call_command("tenantqueue", "shards", "move", tenant)
 
 
 def test_nothing_else_changes_the_database_of_a_moving_tenant(tenant: str):
