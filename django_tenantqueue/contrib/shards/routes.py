@@ -18,6 +18,7 @@ from time import monotonic
 
 from django.db import InterfaceError, OperationalError, connections
 from django.db.models import Model
+from django.utils.connection import ConnectionDoesNotExist
 
 from ...batches import REMEMBERED, REMEMBERED_SECONDS
 from ...conf import main_database, settings_of
@@ -83,7 +84,7 @@ def shard_of_id(row_id: int, *, is_monitor: bool = False) -> str:
 def _has_moves(alias: str, number: int) -> bool:
     try:
         return _known_of(alias, number).has_moves
-    except (*DOWN, Unsupported):
+    except (*DOWN, Unsupported, ConnectionDoesNotExist):
         return False
 
 

@@ -25,6 +25,7 @@ from typing import Any
 
 import django
 from django.db import OperationalError, connections, transaction
+from django.db.models import Count
 
 from django_tenantqueue.exceptions import InvalidState, TenantMoving
 
@@ -33,7 +34,7 @@ TENANTS = ("acme", "globex", "initech")
 LINES = {"strict": 1, "session": 1, "wide": 4}
 """The lines of a tenant: how many of their jobs may run at once."""
 BODY_SECONDS = 0.004
-PAUSE_SECONDS = 0.05
+PAUSE_SECONDS = 0.2
 STOP_SECONDS = 0.2
 """An enqueue that took longer was rejected before."""
 PATIENCE_SECONDS = 120.0
@@ -152,12 +153,32 @@ class Run:
         self.kills += process.exitcode == -signal.SIGKILL
 
 
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        if time.monotonic() > end:
-            raise TimeoutError(what)
-        time.sleep(0.1)
+def wait_for_the_end() -> None:
+    """Wait until all jobs have ended. Raises TimeoutError when their number stays the same."""
+    left, since = unfinished(), time.monotonic()
+    while left:
+        time.sleep(0.2)
+        now = unfinished()
+        if now != left:
+            left, since = now, time.monotonic()
+        elif time.monotonic() - since > PATIENCE_SECONDS:
+            raise TimeoutError(f"{left} jobs do not end:\n{stuck()}")
+
+
+def stuck() -> str:
+    from django_tenantqueue.contrib.shards.moving import list_moves
+    from django_tenantqueue.contrib.shards.routes import aliases
+    from django_tenantqueue.models import Job, TenantQueue
+
+    lines = [f"not completed: {move}" for move in list_moves()]
+    for alias in aliases():
+        for queue in TenantQueue.objects.using(alias):
+            jobs = Job.objects.using(alias).unfinished().filter(queue=queue)
+            states = sorted(jobs.values_list("state", "held_by").annotate(count=Count("id")))
+            lines.append(
+                f"{alias}: {queue}, paused {queue.paused}, retired {queue.retired}, {states}"
+            )
+    return "\n".join(lines)
 
 
 def unfinished() -> int:
@@ -201,12 +222,13 @@ def perform(directory: Path, moves: int, seed: int) -> list[str]:
             process.start()
         for _ in range(moves):
             run.move()
+            print(f"{len(run.seconds)} moves, {unfinished()} unfinished jobs", flush=True)
             if dead := [process.exitcode for process in enqueuers if process.exitcode]:
                 raise RuntimeError(f"{len(dead)} enqueuers have failed")
         (directory / "stop").touch()
         for process in enqueuers:
             process.join(PATIENCE_SECONDS)
-        wait_until(lambda: not unfinished(), "not all jobs have ended")
+        wait_for_the_end()
     finally:
         (directory / "stop").touch()
         for process in enqueuers:
