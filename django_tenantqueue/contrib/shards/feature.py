@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from django.core.checks import Tags, register
@@ -11,13 +11,18 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model
 from django.urls import URLPattern
+from django.utils.translation import gettext_lazy as _
 
 from ...calls.sources import registered_tasks
 from ...conf import settings_of
-from ...exceptions import Unsupported
-from ...features import Feature
+from ...exceptions import InvalidState, TenantMoving, Unsupported
+from ...features import Condition, Feature, Severity
+from ...queries.base import fetch
+from ...status.conditions import Look, names
+from ...status.display_limits import PAGE
 from .checks import check_set_up, check_shards, find_problem
-from .models import Shard, ShardPin
+from .models import Shard, ShardMove, ShardPin
+from .moving import list_moves
 from .routes import aliases, are_sharded, forget_pins, shard_of, shard_of_id
 from .services import forget_pin
 from .settings import ShardSettings
@@ -25,6 +30,26 @@ from .views import urls
 
 if TYPE_CHECKING:
     from django.core.management.base import BaseCommand
+
+
+def _find_moves(look: Look) -> Iterable[Mapping[str, object]]:
+    rows = ShardMove.objects.using(look.using).order_by("tenant")
+    if look.tenants is not None:
+        rows = rows.filter(tenant__in=sorted(look.tenants))
+    return names(row.tenant for row in rows[:PAGE])
+
+
+CONDITIONS = (
+    Condition(
+        "move_not_completed",
+        Severity.PEOPLE,
+        title=_("move of a tenant that is not completed"),
+        fleet=_("tenants that move to another database: %(names)s"),
+        remedy=_("If no process moves it, run “tenantqueue shards move” again."),
+        find=_find_moves,
+        of_tenants=True,
+    ),
+)
 
 
 class Shards(Feature):
@@ -42,9 +67,9 @@ class Shards(Feature):
     def choose_database(self, tenant: str) -> str | None:
         return shard_of(tenant) if are_sharded() else None
 
-    def find_database(self, row_id: int) -> str | None:
+    def find_database(self, row_id: int, is_monitor: bool) -> str | None:
         try:
-            return shard_of_id(row_id) if are_sharded() else None
+            return shard_of_id(row_id, is_monitor=is_monitor) if are_sharded() else None
         except Unsupported:
             return None  # no database of SHARDS has such a row
 
@@ -52,6 +77,10 @@ class Shards(Feature):
         if are_sharded():
             _check_task(using, tenant, task)
             _check_transaction(using, tenant)
+
+    def check_queue(self, using: str, tenant: str) -> None:
+        if are_sharded():
+            _check_move(using, tenant)
 
     def worker_started(self, using: str) -> None:
         if (problem := find_problem(using)) is not None:
@@ -61,6 +90,7 @@ class Shards(Feature):
         from .management.subcommands.shards import (
             FindShard,
             ListShards,
+            MoveTenant,
             PinTenant,
             SetUpShards,
             UnpinTenant,
@@ -69,13 +99,25 @@ class Shards(Feature):
         return {
             "shards find": FindShard,
             "shards list": ListShards,
+            "shards move": MoveTenant,
             "shards pin": PinTenant,
             "shards setup": SetUpShards,
             "shards unpin": UnpinTenant,
         }
 
+    def conditions(self) -> Iterable[Condition]:
+        return CONDITIONS
+
     def tenant_tables(self) -> Mapping[type[Model], str]:
-        return {ShardPin: "tenant"}
+        return {ShardPin: "tenant", ShardMove: "tenant"}
+
+    def close_tenant(self, using: str, tenant: str) -> None:
+        """Raise InvalidState while the tenant moves: its rows are in two databases."""
+        if are_sharded() and any(row.tenant == tenant for row in list_moves()):
+            raise InvalidState(
+                f"tenant {tenant!r} is being moved: complete the move, or cancel it, before its "
+                "erasure"
+            )
 
     def fleet_tables(self) -> Sequence[type[Model]]:
         return (Shard,)
@@ -103,6 +145,14 @@ def _check_task(using: str, tenant: str, name: str) -> None:
             "of the job. Use a task that is not atomic, or keep the rows of tenants with their "
             "jobs and set TENANTQUEUE['SHARDS']['ROWS_FOLLOW_JOBS'] = True"
         )
+
+
+def _check_move(using: str, tenant: str) -> None:
+    """Raise TenantMoving for a tenant that moves, or has moved to another database."""
+    ((is_moving, is_elsewhere),) = fetch(using, "read_move", {"tenant": tenant})
+    if is_moving or is_elsewhere:
+        forget_pins()
+        raise TenantMoving(tenant)
 
 
 def _check_transaction(using: str, tenant: str) -> None:

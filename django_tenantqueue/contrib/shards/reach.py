@@ -13,7 +13,10 @@ from ...operations.erasure import tables
 from ...schema import missing_table
 from .routes import DOWN
 
-ANYWHERE = "tenantqueue.change", "tenantqueue_api.apitoken", "tenantqueue_shards.shardpin"
+ANYWHERE = (
+    *("tenantqueue.change", "tenantqueue_api.apitoken"),
+    *("tenantqueue_shards.shardmove", "tenantqueue_shards.shardpin"),
+)
 """Models with rows of a tenant in another database than that of its jobs."""
 
 
