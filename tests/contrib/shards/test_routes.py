@@ -6,6 +6,7 @@ from collections import Counter
 from contextlib import ExitStack
 from io import StringIO
 from time import monotonic
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -285,11 +286,15 @@ def test_pin_is_taken_back_when_jobs_came_meanwhile(
 ):
     tenant = tenant_of("us0")
 
-    def enqueue(seconds: float) -> None:
+    write = services.write_pin
+
+    def enqueue_first(*args: Any) -> None:
+        monkeypatch.setattr(services, "write_pin", write)
         for alias in ALIASES if is_split else ["us0"]:
             make_queue(tenant, "default", alias)
+        write(*args)
 
-    monkeypatch.setattr(services.time, "sleep", enqueue)
+    monkeypatch.setattr(services, "write_pin", enqueue_first)
 
     with pytest.raises(InvalidState, match="has tenant queues in the database 'us0'"):
         pin_tenant(tenant, "eu1")
