@@ -33,4 +33,7 @@ html_css_files = ["site.css"]
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 3
+# A copied "--option" or "quoted" text must work.
+smartquotes = False
+add_module_names = False
 nitpicky = True

@@ -435,7 +435,7 @@ def conditions_tables() -> str:
     for each in conditions():
         watch = rules.get(str(each.code))
         cells = [f"`{each.code}`", _first(each.job), _first(each.fleet)]
-        cells += [str(each.remedy), each.title if watch else "–"]
+        cells += [_with_names(each.remedy or ""), each.title if watch else "–"]
         told = each.of_tenants if watch is None else watch[1].of_tenants
         cells.append("yes" if told else "–")
         parts[each.severity].append(f"| {' | '.join(str(cell or '–') for cell in cells)} |")
@@ -453,7 +453,12 @@ def _first(text: Any) -> str:
     _, parts = text.__reduce__()  # what Django keeps of it
     given = parts[-1]
     is_counted = isinstance(given, dict) and "plural" in given
-    return str(given["plural"]) if is_counted else str(text)
+    return _with_names(given["plural"] if is_counted else text)
+
+
+def _with_names(text: Any) -> str:
+    """Return a text with the names of its placeholders in italics."""
+    return re.sub(r"%\((\w+)\)[sd]", r"*\1*", str(text)).replace("%%", "%")
 
 
 def transitions_table() -> str:

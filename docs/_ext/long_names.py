@@ -1,4 +1,4 @@
-"""Lets a long name in a table break after a dot or an underscore, so that it takes no other column.
+"""Lets a long name break after a dot or an underscore, so that it fits into a column or a phone.
 
 The browser breaks at <wbr>, and a copied name has no such mark.
 """
@@ -8,18 +8,17 @@ from __future__ import annotations
 import re
 from typing import Any
 
-CELL = re.compile(r"<t[dh]\b.*?</t[dh]>", re.DOTALL)
 LONG = re.compile(r'<span class="pre">([^<]{24,})</span>')
 
 
 def with_breaks(body: str) -> str:
-    """Return the page's HTML with places to break in the long names of its tables."""
+    """Return the page's HTML with places to break in long names."""
 
     def broken(name: re.Match[str]) -> str:
         text = re.sub(r"(?<=[\w)])([._])(?=\w)", r"\1<wbr>", name[1])
         return f'<span class="pre long">{text}</span>'
 
-    return CELL.sub(lambda cell: LONG.sub(broken, cell[0]), body)
+    return LONG.sub(broken, body)
 
 
 def mend_page(app: Any, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
