@@ -23,7 +23,7 @@ author = "django_tenantqueue contributors"
 copyright = author  # noqa: A001
 release = version = installed_version("django-tenantqueue")
 
-extensions = ["myst_parser", "from_code", "long_names"]
+extensions = ["myst_parser", "from_code", "narrow_pages"]
 exclude_patterns = ["_build"]
 source_suffix = {".md": "markdown"}
 html_theme = "furo"
