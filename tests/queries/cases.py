@@ -257,6 +257,7 @@ CASES: dict[str, list[Case]] = {
             lambda _: {"most": 10_000},
             (*READY, *DUE, *SLOTS, *LINES),
             2 * DEAD_ROWS + SLOT_INDEX,
+            first_walk=DEAD_ROWS,
             settings=ORDERED,
         )
     ],
@@ -283,6 +284,7 @@ CASES: dict[str, list[Case]] = {
             lambda _: BUSY,
             (*READY, *SLOTS, *RATE, "tenantqueue_tenantqueue_pkey"),
             DEAD_ROWS + SLOT_INDEX,
+            first_walk=DEAD_ROWS,
             settings=ORDERED,
         ),
         # of a scrape
@@ -290,6 +292,7 @@ CASES: dict[str, list[Case]] = {
             lambda _: {**BUSY, "visits": 20_000, "blocked": 10_000},
             (*READY, *SLOTS, *RATE, "tenantqueue_tenantqueue_pkey"),
             2 * DEAD_ROWS + SLOT_INDEX,
+            first_walk=DEAD_ROWS,
             settings=ORDERED,
         ),
         # the slots of each queue are counted, since there are more active jobs than `active`
@@ -297,6 +300,7 @@ CASES: dict[str, list[Case]] = {
             lambda _: {**BUSY, "active": 10, "blocked": 10_000},
             (*READY, *SLOTS, *RATE, "tenantqueue_tenantqueue_pkey"),
             2 * DEAD_ROWS + SLOT_INDEX,
+            first_walk=DEAD_ROWS,
             settings=ORDERED,
         ),
     ],
