@@ -18,7 +18,7 @@ WHERE job.id = ANY (%(ids)s::bigint[])
     )
 RETURNING
 -- include: claimed_columns
-    0 AS nth_served, 0 AS turn, 0 AS used, 1 AS weight, 0 AS slots_left,
+    0 AS nth_served, 0 AS used, 1 AS weight, 0 AS slots_left,
 -- include: gates_of_job
     false AS is_controlled,
     date_part('epoch', clock_timestamp() - greatest(job.run_at, job.created_at)) AS waited,
