@@ -25,6 +25,8 @@ QUERIES: dict[str, list[str]] = {
     "problem": ["code=queue_paused"],
     "preview": ["cron=*+*+*+*+*"],
     "failure_group": [urlencode({"task": noop.name, "error": "ValueError"})],
+    "task": [urlencode({"task": noop.name}), urlencode({"task": noop.name, "tenant": "acme"})],
+    "tenant": ["tenant=acme", "tenant="],
 }
 """What a page is asked with, by the end of its name. Others are asked without a query."""
 PAGED = ("job", "change")
