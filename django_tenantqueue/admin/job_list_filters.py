@@ -35,7 +35,7 @@ NAMES_LIST = "tq-task-names"
 """Id of the <datalist> of task names."""
 NAMES_MOST = COUNTED_TO // 2
 """Names of tasks, of tenants and of queues that are suggested."""
-RANGES = {"-1h": _("last hour"), "-24h": _("last 24 hours"), "-7d": _("last 7 days")}
+RANGES = {"1h": _("last hour"), "24h": _("last 24 hours"), "7d": _("last 7 days")}
 """Times of creation that a link selects. In a bookmark they mean the hours before its use."""
 EXAMPLES = {"argument": "invoice=4711", "error": "ValueError"}
 """What inputs show while they are empty."""

@@ -40,15 +40,15 @@ CONDITIONS: dict[str, Any] = {
     "error": _("error class"),
 }
 """The filters, by their names in addresses."""
-AGO = re.compile(r"-(\d{1,5})([mhd])")
-"""A time before now: -30m, -24h, -7d."""
+AGO = re.compile(r"(\d{1,5})([mhd])")
+"""A time before now: 30m, 24h, 7d."""
 UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 CLOCKS_DIFFER = timedelta(seconds=5)
 """An id may be lower than that of a job that was created this much earlier."""
 
 
 def read_moment(text: str) -> datetime:
-    """Return the time that a filter names: a date, with or without a time of day, or -24h.
+    """Return the time that a filter names: a date, with or without a time of day, or 24h.
 
     Without an offset, it is in the current time zone. Raises InvalidArgument.
     """
@@ -68,7 +68,7 @@ def read_moment(text: str) -> datetime:
     except (ValueError, OverflowError):
         pass  # such as the 31st of February
     example = timezone.localtime(now).strftime("%Y-%m-%d %H:%M")
-    said = gettext("%(text)r is not a time: give one like %(example)s, or -24h for 24 hours ago.")
+    said = gettext("%(text)r is not a time: give one like %(example)s, or 24h for 24 hours ago.")
     raise InvalidArgument(said % {"text": text, "example": example})
 
 

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db
 TUESDAY = datetime(2026, 11, 24, tzinfo=UTC)
 HOSTILE = [
     *("'", '"><script>boom()</script>', "%", "%s%(x)s{0}", "\\", "\x00", "\ud800", "9" * 400),
-    *("-1", "=", "invoice=", "0001-01-01", "9999-12-31T23:59", "-99999d", "NaN", "é" * 3000),
+    *("-1", "=", "invoice=", "0001-01-01", "9999-12-31T23:59", "99999d", "NaN", "é" * 3000),
 ]
 
 
@@ -173,7 +173,7 @@ def test_bulk_actions_take_the_filters(admin_client: Client) -> None:
         "select_across": "1",
     }
 
-    question = admin_client.post(f"{LIST}?label=nightly&created_from=-1h", data)
+    question = admin_client.post(f"{LIST}?label=nightly&created_from=1h", data)
 
     assert "label: nightly" in text_of(question)
     assert re.search(r"created from: \w+\. \d", text_of(question))
@@ -184,7 +184,7 @@ def test_bulk_actions_take_the_filters(admin_client: Client) -> None:
 
 
 def test_a_time_from_now_is_fixed_when_a_bulk_action_starts() -> None:
-    job = bulk.start("retry", {"state": "error", "ended_from": "-2h"})
+    job = bulk.start("retry", {"state": "error", "ended_from": "2h"})
 
     (filters,) = [job.args["kwargs"]["filters"]]
     ago = timezone.now() - datetime.fromisoformat(filters["ended_from"])

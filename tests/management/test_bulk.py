@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from django_tenantqueue.management.subcommands.bulk import HELP
 from django_tenantqueue.models import Change, Job
 from django_tenantqueue.states import State
+from django_tenantqueue.status.job_conditions import CONDITIONS
 from django_tenantqueue.testing import run_pending
 from tests.factories import make_job, make_jobs, make_queue, state_of, states_of
 
@@ -127,3 +129,23 @@ def test_ready_jobs_are_chosen_by_their_state() -> None:
     run_pending()
 
     assert state_of(job.pk) == "cancelled"
+
+
+def test_command_takes_the_filters_of_columns() -> None:
+    queue = make_queue("acme")
+    make_jobs(queue, 2, state=State.ERROR, labels=["nightly"], priority=120)
+    make_jobs(queue, 3, state=State.ERROR, errors=[{"class": "ValueError"}])
+
+    for filters, count in (
+        (["--label=nightly"], 2),
+        (["--of-priority=120", "--created-from=1h"], 2),
+        (["--error", "ValueError", "--ended-from", "2h"], 3),
+        (["--created-from=2100-01-01"], 0),
+    ):
+        assert bulk("retry", *filters, "--dry-run").startswith(f"{count} jobs match")
+    with pytest.raises(CommandError, match="'soon' is not a time"):
+        bulk("retry", "--ended-from=soon")
+
+
+def test_every_filter_of_columns_is_an_option() -> None:
+    assert CONDITIONS.keys() == HELP.keys()

@@ -215,7 +215,7 @@ def test_times_are_in_the_current_time_zone_unless_they_say_more(
 
 
 def test_times_may_be_given_from_now() -> None:
-    for text, hours in (("-90m", 1.5), ("-24h", 24), ("-7d", 168)):
+    for text, hours in (("90m", 1.5), ("24h", 24), ("7d", 168)):
         ago = timezone.now() - read_moment(text)
         assert abs(ago - timedelta(hours=hours)) < timedelta(minutes=1)
 
@@ -223,8 +223,8 @@ def test_times_may_be_given_from_now() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "yesterday", "2026-02-31", "2026-13-01", "0001-01-01", "9999-12-31", "-99999d", "-5y", "24",
-        "2026-11-24T25:00", "12:30", "9" * 5000, "-1h\n",
+        "yesterday", "2026-02-31", "2026-13-01", "0001-01-01", "9999-12-31", "99999d", "-5y", "24",
+        "2026-11-24T25:00", "12:30", "9" * 5000, "1h\n",
         "0001-01-01T00:00+23:59", "9999-12-31T23:59-23:59",
     ],
 )  # fmt: skip

@@ -18,7 +18,7 @@ from ...status.job_filters import Asked, Count, count_matching, read_filters
 from ...text import number_of
 from ..subcommand import Subcommand
 
-TIME = "2026-11-24T02:00, or -24h"
+TIME = "2026-11-24T02:00, or 24h"
 HELP = {
     "created_from": f"created then or later: {TIME}",
     "created_to": "created before",

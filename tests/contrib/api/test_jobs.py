@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from django_tenantqueue.models import Change
 from django_tenantqueue.status.masking import MASK
 from tests.factories import make_job, make_jobs, make_queue
+from tests.sample_tasks import bills
 
 from .conftest import ApiClient
 
@@ -119,6 +121,34 @@ def test_pages_have_each_job_once_and_the_newest_first(api: ApiClient) -> None:
     assert walk(api, "&queue=other") == sorted(ids[4:7], reverse=True)
     assert walk(api, "&task=app.special") == [failed.pk]
     assert walk(api, "&queue=nowhere") == []
+
+
+def test_jobs_are_found_by_their_columns(api: ApiClient) -> None:
+    queue, other = make_queue("acme"), make_queue("zebra")
+    columns: dict[str, Any] = {
+        "labels": ["nightly"],
+        "created_by": "7",
+        "priority": 120,
+        "state": "error",
+        "errors": [{"class": "ValueError"}],
+        "args": {"search": ["invoice=4711"]},
+        "limit_user": "acme/ada",
+        "session_key": "acme/one",
+        "task": bills.name,
+        "created_at": datetime(2026, 11, 24, 12, tzinfo=UTC),
+    }
+    mine = make_job(queue, **columns)
+    make_job(other, **columns)
+    make_job(queue)
+
+    for query in (
+        *("label=nightly", "created_by=7", "priority=120", "error=ValueError"),
+        *("argument=invoice%3D4711", "limit_user=ada", "session=one", "ended_from=1h"),
+        *("created_from=2026-11-24&created_to=2026-11-25", "created_to=2026-11-24T13:00Z"),
+    ):
+        assert walk(api, f"&{query}") == [mine.pk], query
+    for query in ("created_from=soon", "argument=x", "priority=high", "label=%00", "label="):
+        assert api.get(f"/jobs?{query}").status_code == 422, query
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ from django_tenantqueue.operations import control, history, maintain
 from django_tenantqueue.operations.again import enqueue_again
 from django_tenantqueue.operations.bulk_actions import ACTIONS
 from django_tenantqueue.operations.history import dropped_whole
+from django_tenantqueue.queries.lists import JobFilter
+from django_tenantqueue.status.job_pages import find_jobs
 from django_tenantqueue.testing import run_pending
 from django_tenantqueue.web.views import describe_job
 from tests.factories import make_job, make_jobs, make_queue, state_of
@@ -298,6 +300,16 @@ def test_mark_of_a_secret_stays_when_the_arguments_are_removed():
     prune()
 
     assert Job.objects.get(pk=old).args == {"__tenantqueue__": "removed", "secret": True}
+
+
+def test_keys_of_searchable_arguments_are_removed_with_the_arguments():
+    make_retention_rule(arguments_days=3)
+    old = ended(args={"args": [4711], "search": ["invoice=4711"]})
+    assert find_jobs("default", JobFilter(argument="invoice=4711"), size=5).ids == (old,)
+
+    prune()
+
+    assert find_jobs("default", JobFilter(argument="invoice=4711"), size=5).ids == ()
 
 
 def test_errors_of_another_shape_are_removed_when_raw_sql_has_stored_them():
