@@ -102,6 +102,7 @@ def read_report(using: str, *, jobs: int, busy: Busy | None = None) -> FleetRepo
     """
     look = Look(using, claims=max(jobs, 1), busy=busy)
     counts = look.counts
+    counted, muted = _by_mute(look)
     return FleetReport(
         read_at=counts.read_at,
         database=using,
@@ -112,7 +113,8 @@ def read_report(using: str, *, jobs: int, busy: Busy | None = None) -> FleetRepo
         held=look.held,
         counted_to=TOTAL_COUNTED_TO,
         need=need_of(look.states, look.busy.queues),
-        **_problems(look),
+        problems=counted,
+        muted=muted,
     )
 
 
@@ -131,6 +133,7 @@ def read_report_of(
     ids = [load.queue_id for load in counts]
     look = Look(using, tenants, held=read_held_of(using, ids), busy=busy)
     now = timezone.now()
+    counted, muted = _by_mute(look)
     ready, running = sum(c.waiting for c in counts), sum(c.running for c in counts)
     return FleetReport(
         read_at=now,
@@ -142,7 +145,8 @@ def read_report_of(
         held=look.held,
         counted_to=COUNTED_TO if is_cut else TOTAL_COUNTED_TO,
         need=Need(0, None, 0, 0, 0),
-        **_problems(look),
+        problems=counted,
+        muted=muted,
         whole=False,
     )
 
@@ -181,13 +185,11 @@ def need_of(workers: Iterable[tuple[WorkerState, Worker]], queues: Iterable[Busy
     )
 
 
-def _problems(look: Look) -> dict[str, list[Problem]]:
-    """Return the problems, those that are muted apart."""
+def _by_mute(look: Look) -> tuple[list[Problem], list[Problem]]:
+    """Return the problems, and those that are muted."""
     found = problems(look)
-    return {
-        "problems": [problem for problem in found if problem.muted is None],
-        "muted": [problem for problem in found if problem.muted is not None],
-    }
+    counted = [problem for problem in found if problem.muted is None]
+    return counted, [problem for problem in found if problem.muted is not None]
 
 
 def _worker(state: WorkerState, row: Worker, look: Look, jobs: int) -> WorkerReport:
