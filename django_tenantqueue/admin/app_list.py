@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.contrib.admin import AdminSite
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import TenantQueue
+
+_R = TypeVar("_R", bound=HttpResponse)
 
 if TYPE_CHECKING:
     _Site = AdminSite
@@ -47,7 +49,8 @@ def by_use(app_list: list[dict[str, Any]], site: AdminSite) -> list[dict[str, An
     The groups stand where the first of their apps stood. Other apps and lists stay as they are.
     """
     groups: dict[Use, list[dict[str, Any]]] = {use: [] for use in Use}
-    found, place = [], None
+    found: list[dict[str, Any]] = []
+    place = None
     for app in app_list:
         left = []
         for entry in app["models"]:
@@ -95,7 +98,7 @@ class ListsByUse(_Site):
         return found if app_label else by_use(found, self)
 
 
-def with_menu(response: Any, site: AdminSite) -> Any:
+def with_menu(response: _R, site: AdminSite) -> _R:
     """Return a response whose menu shows the lists of the package by use."""
     context = getattr(response, "context_data", None) or {}
     if "available_apps" in context:

@@ -37,6 +37,7 @@ from .tenant_input import has_every_tenant, with_choice
 from .visible import is_limited, is_of_fleet, only_visible, tenant_of, visible_tenants
 
 _M = TypeVar("_M", bound=Model)
+_R = TypeVar("_R", bound=HttpResponse)
 HISTORY_PAGE = PAGE * 2
 """Changes that one page of a row's history shows."""
 PAGE_PARAMETERS = ("p", "all", "o", "e", "before", "trail")
@@ -286,7 +287,7 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         with acting(request):
             return self._with_menu(super().delete_view(request, *args, **kwargs))
 
-    def _with_menu(self, response: Any) -> Any:
+    def _with_menu(self, response: _R) -> _R:
         return with_menu(response, self.admin_site)
 
     def history_view(

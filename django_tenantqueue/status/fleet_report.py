@@ -113,7 +113,7 @@ def read_report(using: str, *, jobs: int, busy: Busy | None = None) -> FleetRepo
         busy = walk_busy(using, listed=LISTED, visits=READ)
     look = Look(using, claims=max(jobs, 1), busy=busy)
     counts = look.counts
-    shown, muted = _problems(look)
+    counted, muted = _by_mute(look)
     return FleetReport(
         read_at=counts.read_at,
         database=using,
@@ -124,7 +124,7 @@ def read_report(using: str, *, jobs: int, busy: Busy | None = None) -> FleetRepo
         held=look.held,
         counted_to=TOTAL_COUNTED_TO,
         need=need_of(using, look.states, look.busy.queues),
-        problems=shown,
+        problems=counted,
         muted=muted,
     )
 
@@ -144,8 +144,8 @@ def read_report_of(
     ids = [load.queue_id for load in counts]
     look = Look(using, tenants, held=read_held_of(using, ids), busy=busy)
     now = timezone.now()
+    counted, muted = _by_mute(look)
     ready, running = sum(c.waiting for c in counts), sum(c.running for c in counts)
-    shown, muted = _problems(look)
     return FleetReport(
         read_at=now,
         database=using,
@@ -156,7 +156,7 @@ def read_report_of(
         held=look.held,
         counted_to=COUNTED_TO if is_cut else TOTAL_COUNTED_TO,
         need=Need(0, None, 0, 0, 0),
-        problems=shown,
+        problems=counted,
         muted=muted,
         whole=False,
     )
@@ -213,10 +213,11 @@ def _oldest_wait(using: str, queues: Iterable[BusyQueue]) -> float | None:
     return max(waits.values(), default=None)
 
 
-def _problems(look: Look) -> tuple[list[Problem], list[Problem]]:
-    """Return the problems that are not muted, and those that are."""
+def _by_mute(look: Look) -> tuple[list[Problem], list[Problem]]:
+    """Return the problems, and those that are muted."""
     found = problems(look)
-    return [p for p in found if p.muted is None], [p for p in found if p.muted is not None]
+    counted = [problem for problem in found if problem.muted is None]
+    return counted, [problem for problem in found if problem.muted is not None]
 
 
 def _worker(state: WorkerState, row: Worker, look: Look, jobs: int) -> WorkerReport:

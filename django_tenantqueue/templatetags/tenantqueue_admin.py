@@ -29,10 +29,12 @@ def with_features(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @register.simple_tag(takes_context=True)
-def grouped_by_use(context: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the apps of the menu with the lists of the package by use."""
-    site = context["request"].resolver_match.func
-    return by_use(context["available_apps"], getattr(site, "admin_site", admin.site))
+def group_menu(context: dict[str, Any]) -> str:
+    """Let the menu of this page, which comes later, show the lists of the package by use."""
+    view = context["request"].resolver_match.func
+    listed = context["available_apps"]
+    listed[:] = by_use(listed, getattr(view, "admin_site", admin.site))
+    return ""
 
 
 @register.inclusion_tag("admin/tenantqueue/home.html", takes_context=True)

@@ -28,14 +28,13 @@ CORE = {
 
 
 def menu_of(client: Client, url: str) -> dict[str, list[str]]:
-    """Return the names of the lists in the menu of a page, by group."""
+    """Return the names of the lists in the menu of a page, by group. The dashboard ends with it."""
     page = client.get(url).content.decode()
-    menu = re.search(r'(?s)<nav class="sticky" id="nav-sidebar".*?</nav>', page)
-    assert menu is not None
     found: dict[str, list[str]] = {}
-    for part in menu[0].split("<caption>")[1:]:
+    for part in page.split("<caption>")[1:]:
+        part = part.partition("</table>")[0]
         names = re.findall(r'<a href="[^"]*"[^>]*>([^<]*)</a>', part)
-        found[names[0]] = [name for name in names[1:] if name != "Add"]
+        found[names[0]] = [name for name in names[1:] if name not in ("Add", "Change", "View")]
     return found
 
 

@@ -19,11 +19,11 @@ NEEDS = "alerts api celery fireworq http prometheus retention routing schedules"
 SECONDS = 180.0
 pytestmark = pytest.mark.heavy
 OPTIONAL = [app for app in apps.get_app_configs() if app.label.startswith("tenantqueue_")]
-TABLES = 14
+TABLES = 15
 HOT_INDEXES, MONTH_INDEXES = 22, 8
 LISTS = [
-    *("change", "job", "maintenance task", "monitor", "session", "task control", "tenant queue"),
-    *("user limit", "worker"),
+    *("change", "job", "maintenance task", "monitor", "muted problem", "session", "task control"),
+    *("tenant queue", "user limit", "worker"),
 ]
 COMMANDS = ["runworker", "tenantqueue", "workerhealth"]
 

@@ -62,7 +62,7 @@ def test_duties_of_features_follow_those_of_the_core(install: Install, maintenan
 
     names = [duty.name for duty in maintenance()._duties]
 
-    assert names[:12] == [
+    assert names[:13] == [
         "promote",
         "expire",
         "let_through",
@@ -71,6 +71,7 @@ def test_duties_of_features_follow_those_of_the_core(install: Install, maintenan
         "prune_sessions",
         "prune_keys",
         "prune_changes",
+        "prune_mutes",
         "refresh_statistics",
         "thin_figures",
         "make_history",

@@ -189,7 +189,7 @@ def test_first_page_shows_a_problem_whose_list_is_unknown(
 ) -> None:
     install(Nowhere())
 
-    assert "<li>Lost</li>" in admin_client.get(HOME).content.decode()
+    assert "<li>Lost <a" in admin_client.get(HOME).content.decode()
 
 
 class Named(Feature):

@@ -27,10 +27,11 @@ from django_tenantqueue.models import (
 from django_tenantqueue.models.worker import Role
 from django_tenantqueue.operations import control, monitor_control, session_control
 from django_tenantqueue.operations.actor import acting_as
+from django_tenantqueue.queries.figures import Counts, add_figures
 from django_tenantqueue.states import State
 from django_tenantqueue.status.explanation import Cause, Code, Explanation, explain
 from django_tenantqueue.status.explanation.answer import Target, sorted_causes
-from tests.factories import make_job, make_jobs, make_queue, make_worker
+from tests.factories import make_figure, make_job, make_jobs, make_queue, make_worker
 
 pytestmark = pytest.mark.django_db
 
@@ -243,6 +244,25 @@ def test_jobs_before_it_are_those_of_lower_numbers_and_those_that_are_older() ->
     make_jobs(queue, 4, priority=340)
 
     assert cause(job, Code.JOBS_BEFORE).sentence == "3 jobs of its queue are before it."
+
+
+def test_start_is_estimated_from_the_starts_of_the_last_minutes() -> None:
+    make_worker()
+    queue = make_queue()
+    make_jobs(queue, 29)
+    job = make_job(queue)
+    add_figures("default", {(queue.pk, "app.task", ""): Counts(started=100)})
+    minutes = timezone.now() - timedelta(minutes=11)
+    make_figure(queue, at=minutes.replace(second=0, microsecond=0), started=5000)
+
+    told = cause(job, Code.JOBS_BEFORE).sentence
+
+    assert told == (
+        "29 jobs of its queue are before it. "
+        "Estimated start: in about 3 min, at the rate of the last 10 minutes."
+    )
+    TenantQueue.objects.filter(pk=queue.pk).update(paused=True)
+    assert "Estimated" not in cause(job, Code.JOBS_BEFORE).sentence
 
 
 def test_jobs_before_it_are_counted_by_priority_inside_one_lane() -> None:
