@@ -11,7 +11,7 @@ from django.db.models import Model
 from ...exceptions import Unsupported
 from ...operations.erasure import tables
 from ...schema import missing_table
-from .routes import DOWN
+from .routes import DOWN, not_migrated
 
 ANYWHERE = "tenantqueue.change", "tenantqueue_api.apitoken", "tenantqueue_shards.shardpin"
 """Models with rows of a tenant in another database than that of its jobs."""
@@ -29,9 +29,7 @@ def reaching(alias: str) -> Iterator[None]:
     except ProgrammingError as error:
         if missing_table(error) is None:
             raise
-        raise Unsupported(
-            f"the database {alias!r} lacks tables: run `manage.py migrate --database {alias}`"
-        ) from error
+        raise not_migrated(alias) from error
 
 
 def models_of_tenants() -> list[type[Model]]:
