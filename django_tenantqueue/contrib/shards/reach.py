@@ -11,10 +11,12 @@ from django.db.models import Model
 from ...exceptions import Unsupported
 from ...operations.erasure import tables
 from ...schema import missing_table
+from .models import ShardPin
 from .routes import DOWN, not_migrated
 
-ANYWHERE = "tenantqueue.change", "tenantqueue_api.apitoken", "tenantqueue_shards.shardpin"
-"""Models with rows of a tenant in another database than that of its jobs."""
+ANYWHERE = "tenantqueue.change", "tenantqueue_api.apitoken"
+"""Models with rows of a tenant in another database than that of its jobs. So are those of this
+app."""
 
 
 @contextmanager
@@ -37,5 +39,7 @@ def models_of_tenants() -> list[type[Model]]:
     return [
         model
         for model, lookup in tables().items()
-        if lookup == "tenant" and model._meta.label_lower not in ANYWHERE
+        if lookup == "tenant"
+        and model._meta.label_lower not in ANYWHERE
+        and model._meta.app_label != ShardPin._meta.app_label
     ]
