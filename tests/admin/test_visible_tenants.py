@@ -811,6 +811,16 @@ def test_callable_says_which_tenants_a_user_sees(name: str, tenants: Any) -> Non
         assert tenants_of(AnonymousUser()) == tenants
 
 
+def by_username(user: Any) -> list[str]:
+    return [user.email]  # a visitor has none
+
+
+def test_visitor_of_the_login_page_is_not_asked_for(client: Client, settings: Any) -> None:
+    settings.TENANTQUEUE = {"VISIBLE_TENANTS": f"{__name__}.{by_username.__name__}"}
+
+    assert client.get("/admin/login/").status_code == 200
+
+
 def test_user_without_tenants_sees_empty_lists(
     operator: Operator, both: tuple[Rows, Rows], settings: Any
 ) -> None:

@@ -181,6 +181,23 @@ def test_site_that_does_not_answer_is_asked_again(visit: Visit) -> None:
     expect(page.get_by_role("status")).to_have_text("done")
 
 
+def test_job_that_cannot_be_read_now_keeps_its_status_and_is_asked_for_again(visit: Visit) -> None:
+    job = make_job()
+    page = visit(f"/each/?id={job.pk}", frozen=True)
+    before = page.get_by_role("status").text_content()
+    token = page.locator("tenantqueue-progress").get_attribute("data-token")
+    entry = {"token": token, "job": None, "error": "down", "retry": True}
+    page.route("**/jobs/status/", lambda route: route.fulfill(json={"jobs": [entry]}))
+    look(page)
+    expect(page.get_by_role("status")).to_have_text(before or "")
+    page.unroute("**/jobs/status/")
+    end(job.pk)
+
+    look(page)
+
+    expect(page.get_by_role("status")).to_have_text("done")
+
+
 def test_job_that_is_gone_is_no_longer_asked_for(visit: Visit) -> None:
     job = make_job()
     page = visit(f"/each/?id={job.pk}", frozen=True)

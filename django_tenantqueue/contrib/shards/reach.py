@@ -11,13 +11,12 @@ from django.db.models import Model
 from ...exceptions import Unsupported
 from ...operations.erasure import tables
 from ...schema import missing_table
-from .routes import DOWN
+from .models import ShardPin
+from .routes import DOWN, not_migrated
 
-ANYWHERE = (
-    *("tenantqueue.change", "tenantqueue_api.apitoken"),
-    *("tenantqueue_shards.shardmove", "tenantqueue_shards.shardpin"),
-)
-"""Models with rows of a tenant in another database than that of its jobs."""
+ANYWHERE = "tenantqueue.change", "tenantqueue_api.apitoken"
+"""Models with rows of a tenant in another database than that of its jobs. So are those of this
+app."""
 
 
 @contextmanager
@@ -32,9 +31,7 @@ def reaching(alias: str) -> Iterator[None]:
     except ProgrammingError as error:
         if missing_table(error) is None:
             raise
-        raise Unsupported(
-            f"the database {alias!r} lacks tables: run `manage.py migrate --database {alias}`"
-        ) from error
+        raise not_migrated(alias) from error
 
 
 def models_of_tenants() -> list[type[Model]]:
@@ -42,5 +39,7 @@ def models_of_tenants() -> list[type[Model]]:
     return [
         model
         for model, lookup in tables().items()
-        if lookup == "tenant" and model._meta.label_lower not in ANYWHERE
+        if lookup == "tenant"
+        and model._meta.label_lower not in ANYWHERE
+        and model._meta.app_label != ShardPin._meta.app_label
     ]

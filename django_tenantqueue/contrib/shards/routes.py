@@ -16,7 +16,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from time import monotonic
 
-from django.db import InterfaceError, OperationalError, connections
+from django.db import InterfaceError, OperationalError, ProgrammingError, connections
 from django.db.models import Model
 from django.utils.connection import ConnectionDoesNotExist
 
@@ -26,6 +26,7 @@ from ...exceptions import Unsupported
 from ...models import ConcurrentJobMonitor, Job
 from ...queries.base import fetch
 from ...queries.enqueue import in_test_case
+from ...schema import missing_table
 from .settings import MOST, ShardSettings
 
 FIRST_ID = 2**40
@@ -180,7 +181,12 @@ def _known_of(alias: str, number: int) -> Known:
 def _read(alias: str, number: int, known: Known | None) -> Known:
     version = -1 if known is None or known.version is None else known.version
     # not by the ORM: assertNumQueries would count a read that comes once a second
-    rows = fetch(alias, "read_pins", {"known_version": version})
+    try:
+        rows = fetch(alias, "read_pins", {"known_version": version})
+    except ProgrammingError as error:
+        if missing_table(error) is None:
+            raise
+        raise not_migrated(alias) from error
     if not rows:
         raise Unsupported(f"the database {alias!r} is not set up as a shard: {SETUP}")
     if rows[0][0] != number:
@@ -194,6 +200,13 @@ def _read(alias: str, number: int, known: Known | None) -> Known:
         return Known(until, version, known.pins, known.has_moves)
     pins = {tenant: shard for *_, tenant, shard in rows if tenant is not None}
     return Known(until, int(rows[0][1]), pins, bool(rows[0][2]))
+
+
+def not_migrated(alias: str) -> Unsupported:
+    """Return the error about a database without tables."""
+    return Unsupported(
+        f"the database {alias!r} lacks tables: run `manage.py migrate --database {alias}`"
+    )
 
 
 def forget_pins() -> None:

@@ -7,10 +7,11 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
+from ...databases import databases_about
 from ...models import TenantQueue
 from ...status.tenant_export import export_jobs
 from ...text import number_of
-from ..database import jobs_database
+from ..database import jobs_database, telling_database_errors
 from ..subcommand import Subcommand
 
 
@@ -24,11 +25,17 @@ class Export(Subcommand):
         parser.add_argument("--database", help="alias of the jobs' database, or of a replica of it")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        using, tenant = jobs_database(options["database"]), options["tenant"]
-        if not TenantQueue.objects.using(using).filter(tenant=tenant).exists():
+        tenant, given = options["tenant"], options["database"]
+        places = databases_about(tenant) if given is None else [jobs_database(given)]
+        total, has_queue = 0, False
+        for using in places:
+            with telling_database_errors(using):
+                if not TenantQueue.objects.using(using).filter(tenant=tenant).exists():
+                    continue
+                has_queue = True
+                for count, lines in export_jobs(using, tenant):
+                    self.stdout.write(lines, ending="")
+                    total += count
+        if not has_queue:
             raise CommandError(f"tenant {tenant!r} has no queue")
-        total = 0
-        for count, lines in export_jobs(using, tenant):
-            self.stdout.write(lines, ending="")
-            total += count
         self.stderr.write(f"{number_of('job', total)} of tenant {tenant!r}", self.style.SUCCESS)

@@ -49,7 +49,7 @@ def migrated(
     yield found
     with django_db_blocker.unblock(), connection.cursor() as cursor:
         for alias in ALIASES:
-            cursor.execute(f"DROP SCHEMA {alias} CASCADE")
+            cursor.execute(f"DROP SCHEMA IF EXISTS {alias} CASCADE")
 
 
 @pytest.fixture

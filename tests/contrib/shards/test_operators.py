@@ -118,6 +118,7 @@ def test_tenant_is_erased_in_every_database_with_its_pin():
     for tenant in names:
         noop.using(tenant=tenant).delay()
     version = Shard.objects.using("us0").get().version
+    assert run("export", f"--tenant={names[1]}").count("\n") == 2
 
     text = run("erase", f"--tenant={names[1]}", "--no-input")
 
@@ -196,6 +197,8 @@ def test_command_names_the_database_without_tables(command: list[str]):
     try:
         with pytest.raises(CommandError, match=r"'eu1' lacks tables: run .*--database eu1"):
             run("shards", *command)
+        with pytest.raises(Unsupported, match=r"'eu1' lacks tables"):
+            noop.using(tenant=tenant_of("eu1")).delay()
     finally:
         with connections["eu1"].cursor() as cursor:
             cursor.execute("ALTER TABLE elsewhere RENAME TO tenantqueue_shard")

@@ -22,7 +22,7 @@ class SetUpShards(Subcommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Set them up, and say what was done."""
-        set_up(self.stdout.write)
+        set_up(self.stdout.write if options["verbosity"] else lambda text: None)
 
 
 class ListShards(Subcommand):
