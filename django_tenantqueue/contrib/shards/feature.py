@@ -22,7 +22,6 @@ from ...status.conditions import Look, names
 from ...status.display_limits import PAGE
 from .checks import check_set_up, check_shards, find_problem
 from .models import Shard, ShardMove, ShardPin
-from .moving import list_moves
 from .routes import aliases, are_sharded, forget_pins, shard_of, shard_of_id
 from .services import forget_pin
 from .settings import ShardSettings
@@ -113,7 +112,12 @@ class Shards(Feature):
 
     def close_tenant(self, using: str, tenant: str) -> None:
         """Raise InvalidState while the tenant moves: its rows are in two databases."""
-        if are_sharded() and any(row.tenant == tenant for row in list_moves()):
+        if not are_sharded():
+            return
+        pin = ShardPin.objects.using(using).filter(tenant=tenant).first()
+        places = {using} if pin is None else {using, aliases()[pin.shard]}
+        moves = (ShardMove.objects.using(alias).filter(tenant=tenant) for alias in places)
+        if any(rows.exists() for rows in moves):
             raise InvalidState(
                 f"tenant {tenant!r} is being moved: complete the move, or cancel it, before its "
                 "erasure"

@@ -19,7 +19,7 @@ So a job is in one database that may run it, at any moment.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any, LiteralString
@@ -28,15 +28,16 @@ from django.db import connections, transaction
 from django.db.models.expressions import RawSQL
 from psycopg import Cursor
 
-from ...exceptions import InvalidOption, InvalidState
+from ...exceptions import InvalidOption, InvalidState, Unsupported
 from ...models import Change, Job, TenantQueue
 from ...operations.changes import Entry
 from ...operations.erasure_elsewhere import find_bulk_jobs
 from ...operations.gates import wake_later
 from ...operations.queues import forget_queues
 from ...queries.base import array, fetch, ready_connection
+from ...queries.enqueue import in_test_case
 from .carrying import Carrier, delete_all
-from .models import Shard, ShardMove
+from .models import Shard, ShardMove, ShardPin
 from .routes import FIRST_ID, aliases, shard_of
 from .services import check_usable, raise_version, wait_for_processes, write_pin
 from .settings import MOST
@@ -86,7 +87,7 @@ def move_tenant(
     InvalidOption for an unknown alias or no tenant, and Unsupported inside a transaction, or when
     one of the databases is down.
     """
-    check_usable(tenant)
+    _check(tenant)
     if alias not in aliases():
         raise InvalidOption(
             f"{alias!r} is not in TENANTQUEUE['SHARDS']['DATABASES'], which has "
@@ -104,6 +105,14 @@ def move_tenant(
     move.follow()
 
 
+def _check(tenant: str) -> None:
+    check_usable(tenant)
+    if any(in_test_case(connections[alias]) for alias in aliases()):
+        raise Unsupported(
+            f"tenant {tenant!r} cannot move inside a TestCase: use a TransactionTestCase"
+        )
+
+
 def _seconds(value: float | timedelta) -> float:
     return value.total_seconds() if isinstance(value, timedelta) else value
 
@@ -114,7 +123,7 @@ def cancel_move(tenant: str) -> bool:
     The queues are reset to what they were. Raises InvalidState for a move that is switched: it can
     only be completed. Raises Unsupported like move_tenant().
     """
-    check_usable(tenant)
+    _check(tenant)
     for alias in aliases():
         row = ShardMove.objects.using(alias).filter(tenant=tenant).first()
         if row is not None and aliases()[row.source] == alias:
@@ -254,9 +263,10 @@ class _Move:
         self, blockers: Callable[[], Sequence[str]], end: float | None, *, raises: bool = True
     ) -> None:
         """Wait until there are none. Raises InvalidState after `end`, or returns."""
-        said_at, pause = 0.0, POLL_SECONDS / 10
+        said_at, pause, began = 0.0, POLL_SECONDS / 10, time.monotonic()
         while found := blockers():
             now = time.monotonic()
+            took = now - began
             text = f"tenant {self.tenant!r} has not moved yet, because of {', '.join(found)}"
             if end is not None and now >= end:
                 if not raises:
@@ -265,8 +275,8 @@ class _Move:
             if now - said_at >= SAY_SECONDS:
                 self.tell(f"waiting: {text}")
                 said_at = now
-            time.sleep(pause)
-            pause = min(pause * 2, POLL_SECONDS)
+            time.sleep(max(pause, took * 5))  # looking may read many rows
+            pause, began = min(pause * 2, POLL_SECONDS), time.monotonic()
 
     def _blockers(self) -> list[str]:
         """Return what a move waits for: jobs that run, and those that need both databases."""
@@ -392,28 +402,37 @@ class _Move:
     # after the switch
 
     def open(self) -> None:
-        """Send all processes to the target, and let it run and take jobs."""
-        rows = ShardMove.objects.using(self.target).filter(tenant=self.tenant)
-        row = rows.first()
-        if row is None or not row.closed:
+        """Send all processes to the target, and let it run and take jobs.
+
+        It holds a lock on the pin in the source: a mover that was stopped does nothing later on.
+        """
+        rows = ShardMove.objects.using(self.target).filter(tenant=self.tenant, closed=True)
+        if not rows.exists():
             return
-        for copy in aliases():
-            write_pin(copy, self.tenant, row.target)
-        wait_for_processes()
-        forget_queues()
-        self._raise_ids(row.target)
-        with transaction.atomic(using=self.target):
-            row = rows.select_for_update().first()
-            if row is None or not row.closed:
+        number = list(aliases()).index(self.target)
+        pin = ShardPin.objects.using(self.source).filter(tenant=self.tenant, shard=number)
+        with _open_transaction(self.source):
+            if not pin.select_for_update().exists() or not rows.exists():
                 return
-            self._reset(self.target, row)
-            row.closed = False
-            row.save(using=self.target, update_fields=["closed"])
-            entry = Entry(self.target, Change.Action.MOVE, Change.Kind.QUEUE, tenant=self.tenant)
-            ids = [state["id"] for state in row.queues.values()]
-            entry.add(ids, before={"database": self.source}, after={"database": self.target})
-            self._wake(self.target)
+            for copy in aliases():
+                if copy != self.source:
+                    write_pin(copy, self.tenant, number)
+            wait_for_processes()
+            forget_queues()
+            self._raise_ids(number)
+            with transaction.atomic(using=self.target):
+                row = rows.select_for_update().get()
+                self._reset(self.target, row)
+                row.closed = False
+                row.save(using=self.target, update_fields=["closed"])
+                self._record(row)
+                self._wake(self.target)
         self.tell(f"jobs of tenant {self.tenant!r} are enqueued and run in {self.target}")
+
+    def _record(self, row: ShardMove) -> None:
+        entry = Entry(self.target, Change.Action.MOVE, Change.Kind.QUEUE, tenant=self.tenant)
+        ids = [state["id"] for state in row.queues.values()]
+        entry.add(ids, before={"database": self.source}, after={"database": self.target})
 
     def _raise_ids(self, number: int) -> None:
         """Let new jobs of the target have higher ids than those that came: ids are their order.
@@ -439,17 +458,26 @@ class _Move:
         for condition in ("final", "NOT final", "final"):
             while carried := self._follow_batch(ids, condition):
                 count += carried
-        with transaction.atomic(using=self.source):
-            of_tenant = TenantQueue.objects.using(self.source).filter(tenant=self.tenant)
-            list(of_tenant.order_by("pk").select_for_update())
-            if Job.objects.using(self.source).filter(queue_id__in=ids).exists():
-                raise InvalidState(
-                    f"tenant {self.tenant!r} has jobs in {self.source} that were resumed there: "
-                    "move it again when they have ended"
-                )
-            delete_all(self.source, self.tenant)
-        ShardMove.objects.using(self.target).filter(tenant=self.tenant).delete()
+        self._finish(ids)
         self.tell(f"{count} finished jobs of tenant {self.tenant!r} have followed")
+
+    def _finish(self, ids: Iterable[int]) -> None:
+        """Delete what the source still has, and then the row of the move, under its lock."""
+        rows = ShardMove.objects.using(self.target).filter(tenant=self.tenant, closed=False)
+        with transaction.atomic(using=self.target):
+            row = rows.select_for_update().first()
+            if row is None:
+                return
+            with transaction.atomic(using=self.source):
+                of_tenant = TenantQueue.objects.using(self.source).filter(tenant=self.tenant)
+                list(of_tenant.order_by("pk").select_for_update())
+                if Job.objects.using(self.source).filter(queue_id__in=ids).exists():
+                    raise InvalidState(
+                        f"tenant {self.tenant!r} has jobs in {self.source} that were resumed "
+                        "there: move it again when they have ended"
+                    )
+                delete_all(self.source, self.tenant)
+            row.delete(using=self.target)
 
     def _follow_batch(self, ids: dict[int, int], condition: LiteralString) -> int:
         with (

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.core.management import CommandError, call_command
-from django.db import connections, transaction
+from django.db import OperationalError, connections, transaction
+from django.db.models import F
 
 from django_tenantqueue import ConcurrentJobMonitor, Serial, Unique, control, group
 from django_tenantqueue.conf import database
@@ -22,7 +23,8 @@ from django_tenantqueue.contrib.shards.control import (
     shard_of,
     shard_of_id,
 )
-from django_tenantqueue.contrib.shards.models import ShardMove
+from django_tenantqueue.contrib.shards.models import Shard, ShardMove
+from django_tenantqueue.contrib.shards.routes import forget_pins
 from django_tenantqueue.contrib.shards.setup import set_up
 from django_tenantqueue.exceptions import InvalidState, TenantMoving
 from django_tenantqueue.models import Change, Job, Session, TenantQueue, UniqueKey
@@ -421,6 +423,49 @@ def test_batch_that_is_in_both_databases_is_carried_once(
 
     assert jobs(OLD) == {}
     assert set(jobs(NEW)) == {job.pk}
+
+
+def test_jobs_are_enqueued_again_when_the_copy_fails(tenant: str, monkeypatch: pytest.MonkeyPatch):
+    noop.using(tenant=tenant).delay()
+
+    def fail_here(*args: Any) -> None:
+        raise OperationalError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(carrying.Carrier, "carry_all", fail_here)
+        with pytest.raises(OperationalError):
+            move_tenant(tenant, NEW)
+    assert noop.using(tenant=tenant).delay()._state.db == OLD
+    assert counts(NEW, tenant) == {}
+
+    move_tenant(tenant, NEW)
+
+    assert len(jobs(NEW)) == 2
+
+
+def test_mover_that_was_stopped_changes_nothing_after_the_tenant_has_moved_on(tenant: str):
+    noop.using(tenant=tenant).delay()
+    stop_move(tenant, "open")
+    stopped = moving._Move(tenant, OLD, NEW, lambda text: None)
+    move_tenant(tenant, NEW)
+    move_tenant(tenant, OLD)
+    before = counts(OLD, tenant)
+
+    stopped.open()
+    stopped.follow()
+    stopped._finish([])
+
+    assert shard_of(tenant) == OLD
+    assert counts(OLD, tenant) == before
+
+
+def test_id_that_no_database_has_is_looked_for_in_the_one_that_is_down(down: str, tenant: str):
+    job = noop.using(tenant=tenant).delay()
+    Shard.objects.using(OLD).update(has_moves=True, version=F("version") + 1)
+    forget_pins()
+
+    assert shard_of_id(job.pk) == OLD
+    assert shard_of_id(job.pk + 32) == down
 
 
 def test_follow_ups_in_queues_of_other_tenants_are_waited_for(tenant: str):
