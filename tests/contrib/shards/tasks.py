@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+
 from django_tenantqueue import current_job, get_tenant, task
 from django_tenantqueue.conf import get_settings
 
@@ -26,3 +29,20 @@ def where() -> list[str]:
 async def async_where() -> str:
     """Return the database of the run, as a coroutine."""
     return get_settings().database
+
+
+@task(name="tests.contrib.shards.mark", max_attempts=1)
+def mark(line: str, number: int, seconds: float) -> None:
+    """Write to the file TEST_MARKS when the body begins and ends."""
+    _write("begin", line, number)
+    time.sleep(seconds)
+    _write("end", line, number)
+
+
+def _write(what: str, line: str, number: int) -> None:
+    text = f"{what}\t{line}\t{number}\t{time.time()}\t{get_settings().database}\n"
+    handle = os.open(os.environ["TEST_MARKS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    try:
+        os.write(handle, text.encode())  # at once, so that lines of processes do not mix
+    finally:
+        os.close(handle)
