@@ -60,9 +60,9 @@ SELECTORS = ("job", "queue", "task", "session", "limit_user", "monitor")
 
 
 def _switch(verb: str, target: Any, using: str | None, **given: Any) -> Result:
-    rows = [given.get(name) for name in ("task", "monitor")]
     local = [target, given.get("queue"), given.get("worker")]
-    alias = database_of_call(verb, using, *rows, local=local, tenant=given.get("tenant"))
+    task, monitor, tenant = (given.get(name) for name in ("task", "monitor", "tenant"))
+    alias = database_of_call(verb, using, task, monitor=monitor, local=local, tenant=tenant)
     with transaction.atomic(using=alias):
         return act(verb, choose(verb, target, alias, **given), alias)
 
@@ -92,7 +92,8 @@ def cancel(
     `task` with `error_class`: up to `limit` jobs of the task that wait after an error of that
     class, in queues of that name or tenant if given, the newest first.
     """
-    alias = database_of_call("cancel", using, target, job, monitor, local=[queue], tenant=tenant)
+    rows: dict[str, Any] = {"monitor": monitor, "local": [queue], "tenant": tenant}
+    alias = database_of_call("cancel", using, target, job, **rows)
     if task is not NOT_GIVEN:
         _check_alone("cancel", target, job, monitor)
         group = _group("cancel", task, error_class, queue, tenant, limit, alias)
@@ -125,7 +126,8 @@ def retry(
     since then, with an error of that class, in queues of that name or tenant if given, the newest
     first. `since` is an aware datetime, or a timedelta or seconds before now.
     """
-    alias = database_of_call("retry", using, target, job, monitor, local=[queue], tenant=tenant)
+    rows: dict[str, Any] = {"monitor": monitor, "local": [queue], "tenant": tenant}
+    alias = database_of_call("retry", using, target, job, **rows)
     if task is not NOT_GIVEN:
         if since is None:
             raise InvalidOption("retry(task=…) needs since=, as in since=timedelta(hours=2)")
@@ -402,10 +404,10 @@ def tune(target: Tasks = NOT_GIVEN, /, *, using: str | None = None, **given: Any
 
     Raises InvalidOption for another column, Django's ValidationError for a bad value.
     """
-    rows = [given.get(name) for name in ("job", "task", "monitor")]
     local = [target, given.get("queue")]
+    job, task, monitor = (given.get(name) for name in ("job", "task", "monitor"))
     named = given.get("tenant") if target is NOT_GIVEN else None
-    alias = database_of_call("tune", using, *rows, local=local, tenant=named)
+    alias = database_of_call("tune", using, job, task, monitor=monitor, local=local, tenant=named)
     names = () if target is not NOT_GIVEN else (*SELECTORS, "tenant", "allow_unknown")
     select = {name: given.pop(name) for name in names if name in given}
     if not given:

@@ -6,6 +6,7 @@ Without such an app all functions return the current one: see conf.database().
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from django.db.models import Model, QuerySet
@@ -37,9 +38,13 @@ def database_of_tenant(tenant: str) -> str:
 
 
 def database_of_id(row_id: int) -> str:
-    """Return the database of the job, or of another row, of that id."""
+    """Return the database of the job of that id."""
+    return _database_of_id(row_id, is_monitor=False)
+
+
+def _database_of_id(row_id: int, *, is_monitor: bool) -> str:
     for find in hooks(Feature.find_database):
-        if found := find(row_id):
+        if found := find(row_id, is_monitor):
             return found
     return get_settings().database
 
@@ -58,6 +63,12 @@ def check_enqueue(using: str, tenant: str, task: str) -> None:
         check(using, tenant, task)
 
 
+def check_queue(using: str, tenant: str) -> None:
+    """Raise TenantMoving when a database takes no new queue of a tenant, or no jobs, right now."""
+    for check in hooks(Feature.check_queue):
+        check(using, tenant)
+
+
 def check_home(using: str, tenant: str | None) -> None:
     """Raise InvalidOption for a row of a tenant in another database than that of its jobs."""
     if tenant is None or not are_several():
@@ -74,13 +85,14 @@ def database_of_call(
     verb: str,
     using: str | None,
     *given: Any,
+    monitor: Any = None,
     local: Iterable[Any] = (),
     tenant: str | None = None,
 ) -> str:
     """Return the database of the rows, ids and tenant that a call names.
 
-    `local`: rows and ids of queues and workers. Each database counts these ids from 1, so an id
-    alone names none.
+    `given`: rows, and ids of jobs. `monitor`: rows and ids of monitors. `local`: rows and ids of
+    queues and workers. Each database counts these ids from 1, so an id alone names none.
 
     A call that names none uses the chosen database: see conf.chosen_database(). Raises
     InvalidOption when none is chosen of several, and for rows of two databases.
@@ -88,6 +100,7 @@ def database_of_call(
     if using is not None or not are_several():
         return using or get_settings().database
     found = {alias for value in given for alias in _databases_of(value, database_of_id)}
+    found |= set(_databases_of(monitor, partial(_database_of_id, is_monitor=True)))
     found |= {alias for value in local for alias in _databases_of(value, None)}
     if tenant is not None:
         found.add(database_of_tenant(tenant))

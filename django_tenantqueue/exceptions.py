@@ -105,6 +105,23 @@ class QueueRetired(TenantQueueError):
         return type(self), (self.tenant, self.queue)
 
 
+class TenantMoving(TenantQueueError):
+    """The tenant moves to another database right now, and nothing was enqueued. Has `tenant`.
+
+    Repeat the call some seconds later, with its transaction.
+    """
+
+    def __init__(self, tenant: str) -> None:
+        super().__init__(
+            f"tenant {tenant!r} moves to another database right now, and nothing was enqueued: "
+            "repeat the call some seconds later, with its transaction"
+        )
+        self.tenant = tenant
+
+    def __reduce__(self) -> tuple[type[TenantMoving], tuple[str]]:
+        return type(self), (self.tenant,)
+
+
 class QueueFull(TenantQueueError):
     """The tenant queue has reached `max_waiting` and rejects new jobs.
 

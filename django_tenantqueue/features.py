@@ -251,8 +251,8 @@ class Feature:
         """
         return None
 
-    def find_database(self, row_id: int) -> str | None:
-        """Return the database that has given an id to a row. None: the current one.
+    def find_database(self, row_id: int, is_monitor: bool) -> str | None:
+        """Return the database of the job, or of the monitor, of an id. None: the current one.
 
         Example: contrib.shards.
         """
@@ -262,6 +262,12 @@ class Feature:
         """Raise TenantQueueError for a job that cannot be enqueued in a database.
 
         `task`: the name of its task. Called for each call that enqueues. Example: contrib.shards.
+        """
+
+    def check_queue(self, using: str, tenant: str) -> None:
+        """Raise TenantMoving when a tenant's jobs cannot be enqueued in a database right now.
+
+        Called before a queue is made there, and for a retired one. Example: contrib.shards.
         """
 
     # enqueue

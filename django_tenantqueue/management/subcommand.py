@@ -20,8 +20,8 @@ from .database import acting_as_shell_user, telling_database_errors
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Numbers of errors of a file that takes no more."""
-ROWS = ("id", "ids", "job", "monitor")
-"""Arguments with the ids of rows."""
+JOBS = ("id", "ids", "job")
+"""Arguments with the ids of jobs."""
 
 
 def _drop_output() -> None:
@@ -57,11 +57,12 @@ class Subcommand(BaseCommand):
         """Return the database of a call without `--database`; None: the main one."""
         if self.several == "main":
             return None
-        rows = [row for name in ROWS if (row := options.get(name))]
-        tenant = options.get("tenant")
-        if not rows and tenant is None:
+        jobs = [row for name in JOBS if (row := options.get(name))]
+        monitor, tenant = options.get("monitor") or None, options.get("tenant")
+        if not jobs and monitor is None and tenant is None:
             return None
-        return database_of_call(type(self).__name__.lower(), None, *rows, tenant=tenant)
+        verb = type(self).__name__.lower()
+        return database_of_call(verb, None, *jobs, monitor=monitor, tenant=tenant)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         """Run the command, and write all that it has printed."""

@@ -135,11 +135,10 @@ def _insert(row: queries.GatedJob, target: Target, count: int) -> queries.Insert
     if is_limited(target.using, row["queue_id"]):
         _take_room(row, target, count)
     made = queries.insert_jobs(connection, row)
-    if made is None:
+    while made is None:
         # retired, not visible to this snapshot, or with a limit that this process did not know of
         _look_again(target, row, count)
         made = queries.insert_jobs(connection, row)
-    assert made is not None, "a queue that has room takes jobs"
     return made
 
 

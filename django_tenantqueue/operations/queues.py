@@ -14,7 +14,7 @@ from ..calls.options import Options
 from ..calls.sources import registered_tasks
 from ..calls.tenant import get_tenant
 from ..conf import get_settings
-from ..databases import check_enqueue, database_of_tenant
+from ..databases import check_enqueue, check_queue, database_of_tenant
 from ..exceptions import QueueRetired, UnknownQueue
 from ..features import Feature, hooks
 from ..models import TenantQueue
@@ -73,11 +73,20 @@ def queue_id_of(target: Target, *, refresh: bool = False) -> int:
     if known is not None:
         return known
     name = target.tenant, target.queue
-    found = queries.find_queues(target.using, [name]) or make_queues([target])
-    _remember(target.using, found)
+    found = _find_or_make(target)
+    if found[name].retired and hooks(Feature.check_queue):
+        check_queue(target.using, target.tenant)
+        found = _find_or_make(target)  # a move had retired it, and has ended since
     if found[name].retired:
         raise QueueRetired(target.tenant, target.queue)
     return found[name].id
+
+
+def _find_or_make(target: Target) -> dict[queries.QueueName, queries.FoundQueue]:
+    name = target.tenant, target.queue
+    found = queries.find_queues(target.using, [name]) or make_queues([target])
+    _remember(target.using, found)
+    return found
 
 
 def missing_queues(using: str, targets: Iterable[Target]) -> list[Target]:
@@ -100,6 +109,8 @@ def make_queues(targets: Sequence[Target]) -> dict[queries.QueueName, queries.Fo
     """
     if not targets:
         return {}
+    for target in targets:
+        check_queue(target.using, target.tenant)
     settings = get_settings()
     if settings.strict_queues:
         for target in targets:

@@ -20,7 +20,7 @@ from django_tenantqueue.contrib.fireworq.models import FireworqQueue
 from django_tenantqueue.contrib.retention.models import RetentionRule
 from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.contrib.schedules.models import Schedule
-from django_tenantqueue.contrib.shards.models import ShardPin
+from django_tenantqueue.contrib.shards.models import ShardMove, ShardPin
 from django_tenantqueue.exceptions import InvalidOption, InvalidState
 from django_tenantqueue.features import Feature, hooks
 from django_tenantqueue.gate_keys import gate_key
@@ -82,6 +82,7 @@ def fill(tenant: str) -> TenantQueue:
     Schedule.objects.create(tenant=tenant, name="s", task="t", expression="1h", kind="interval")
     RetentionRule.objects.create(tenant=tenant, keep_days=1)
     ShardPin.objects.create(tenant=tenant, shard=1)
+    ShardMove.objects.create(tenant=tenant, source=0, target=1)
     Routing.objects.create(tenant=tenant, pattern="x", queue=queue.name)
     Change.objects.create(source="code", action="add", object_kind="queue", tenant=tenant)
     numbers = dict.fromkeys(

@@ -139,6 +139,25 @@ CASES: dict[str, list[Case]] = {
     "wait_at_turnstile": [Case(lambda _: {"key": 1}, worker=True)],
     "read_clock": [Case(lambda _: {})],
     "list_routings": [Case(lambda _: {}, buffers=100)],
+    "read_move": [Case(lambda _: {"tenant": "tenant-7"}, buffers=20)],
+    "read_last_id": [Case(lambda _: {})],
+    "raise_ids": [Case(lambda _: {"last": 1, "next": 33})],
+    "list_open_transactions": [Case(lambda _: {}, buffers=200)],
+    "lock_moving_jobs": [
+        Case(
+            lambda filled: {"queues": array(filled.open_queues[:5])},
+            scans=True,
+            buffers=20_000 * SCALE,
+        )
+    ],
+    "list_move_blockers": [
+        Case(
+            lambda filled: {"queues": array(filled.open_queues[:5])},
+            SLOTS,
+            scans=True,
+            buffers=20_000 * SCALE,
+        )
+    ],
     "read_pins": [Case(lambda _: {"known_version": -1}, buffers=100)],
     "take_lead": [
         Case(lambda _: {"key": 7}, worker=True),

@@ -237,6 +237,7 @@ CASES: dict[str, Many] = {
         OF_TASK,
         (*QUEUES, *control(MANY)),
     ),
+    "lock_moving_jobs": Many({"queues": array([1, *IDS])}, READY),
     "free_keys": Many({**NEW, "ids": array(IDS)}, ENDED, KEYS),
     "lock_existing_jobs": Many({"ids": json.dumps(IDS), "patience_seconds": 5.0}, READY),
     "prune_expired_keys": Many({"most": MANY}, READY, KEYS),

@@ -33,6 +33,8 @@ class ApiToken(models.Model):
     bits, so a slow hash would not protect it better.
     """
 
+    in_first_database = True
+
     class Scope(models.TextChoices):
         """Permissions of a token."""
 

@@ -19,6 +19,7 @@ from ...exceptions import (
     NotAllowed,
     QueueFull,
     QueueRetired,
+    TenantMoving,
     TenantQueueError,
 )
 from .exceptions import ApiError
@@ -63,6 +64,8 @@ def problem_of(request: HttpRequest, error: Any) -> HttpResponse:
             return problem(403, str(error))
         case DuplicateJob():
             return problem(409, str(error), job=error.job_id, **members)
+        case TenantMoving():
+            return problem(503, str(error), {"Retry-After": "2"}, **members)
         case TenantQueueError() if isinstance(error, CONFLICTS):
             return problem(409, str(error), **members)
     return problem(422, str(error), **members)

@@ -18,7 +18,7 @@ from ...batches import BATCH
 from ...calls.given_options import merged
 from ...calls.options import Options
 from ...calls.sources import INTERNAL, known_task
-from ...exceptions import InvalidArgument, InvalidOption, QueueFull, QueueRetired
+from ...exceptions import InvalidArgument, InvalidOption, QueueFull, QueueRetired, TenantMoving
 from ...models import Job
 from ...operations import control
 from ...operations.enqueue import enqueue
@@ -57,6 +57,8 @@ def push(request: HttpRequest, caller: Caller, category: str) -> HttpResponse:
         job, queue_name = _enqueue(caller, category, call)
     except QueueFull as error:
         raise ApiError(HTTPStatus.TOO_MANY_REQUESTS, str(error), {"Retry-After": "1"}) from None
+    except TenantMoving as error:
+        raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, str(error), {"Retry-After": "2"}) from None
     except (InvalidArgument, InvalidOption, QueueRetired) as error:
         raise bad_request(str(error)) from None
     return as_json({"id": job.pk, "queue_name": queue_name, "category": category, **call})

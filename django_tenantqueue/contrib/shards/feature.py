@@ -15,18 +15,41 @@ from django.utils.translation import gettext_lazy as _
 
 from ...calls.sources import registered_tasks
 from ...conf import get_settings, settings_of
-from ...exceptions import Unsupported
-from ...features import Feature
+from ...exceptions import InvalidState, TenantMoving, Unsupported
+from ...features import Condition, Feature, Severity
+from ...queries.base import fetch
 from ...queries.enqueue import in_test_case
+from ...status.conditions import Look, names
+from ...status.display_limits import PAGE
 from .checks import check_set_up, check_shards
 from .middleware import PARAMETER
-from .models import Shard, ShardPin
+from .models import Shard, ShardMove, ShardPin
 from .routes import aliases, are_sharded, forget_pins, shard_of, shard_of_id
 from .settings import ShardSettings
 from .views import urls
 
 if TYPE_CHECKING:
     from django.core.management.base import BaseCommand
+
+
+def _find_moves(look: Look) -> Iterable[Mapping[str, object]]:
+    rows = ShardMove.objects.using(look.using).order_by("tenant")
+    if look.tenants is not None:
+        rows = rows.filter(tenant__in=sorted(look.tenants))
+    return names(row.tenant for row in rows[:PAGE])
+
+
+CONDITIONS = (
+    Condition(
+        "move_not_completed",
+        Severity.PEOPLE,
+        title=_("move of a tenant that is not completed"),
+        fleet=_("tenants that move to another database: %(names)s"),
+        remedy=_("If no process moves it, run “tenantqueue shards move” again."),
+        find=_find_moves,
+        of_tenants=True,
+    ),
+)
 
 
 class Shards(Feature):
@@ -44,18 +67,23 @@ class Shards(Feature):
     def choose_database(self, tenant: str) -> str | None:
         return shard_of(tenant) if are_sharded() else None
 
-    def find_database(self, row_id: int) -> str | None:
-        return shard_of_id(row_id) if are_sharded() else None
+    def find_database(self, row_id: int, is_monitor: bool) -> str | None:
+        return shard_of_id(row_id, is_monitor=is_monitor) if are_sharded() else None
 
     def check_enqueue(self, using: str, tenant: str, task: str) -> None:
         if are_sharded():
             _check_task(using, tenant, task)
             _check_transaction(using, tenant)
 
+    def check_queue(self, using: str, tenant: str) -> None:
+        if are_sharded():
+            _check_move(using, tenant)
+
     def commands(self) -> Mapping[str, type[BaseCommand]]:
         from .management.subcommands.shards import (
             FindShard,
             ListShards,
+            MoveTenant,
             PinTenant,
             SetUpShards,
             UnpinTenant,
@@ -64,10 +92,14 @@ class Shards(Feature):
         return {
             "shards find": FindShard,
             "shards list": ListShards,
+            "shards move": MoveTenant,
             "shards pin": PinTenant,
             "shards setup": SetUpShards,
             "shards unpin": UnpinTenant,
         }
+
+    def conditions(self) -> Iterable[Condition]:
+        return CONDITIONS
 
     def admin_panels(self, request: HttpRequest) -> Iterable[tuple[Any, Any]]:
         if are_sharded():
@@ -80,7 +112,20 @@ class Shards(Feature):
 
     def tenant_tables(self) -> Mapping[type[Model], str]:
         # the copies in other databases stay until the tenant is unpinned
-        return {ShardPin: "tenant"}
+        return {ShardPin: "tenant", ShardMove: "tenant"}
+
+    def close_tenant(self, using: str, tenant: str) -> None:
+        """Raise InvalidState while the tenant moves: its rows are in two databases."""
+        if not are_sharded():
+            return
+        pin = ShardPin.objects.using(using).filter(tenant=tenant).first()
+        places = {using} if pin is None else {using, aliases()[pin.shard]}
+        moves = (ShardMove.objects.using(alias).filter(tenant=tenant) for alias in places)
+        if any(rows.exists() for rows in moves):
+            raise InvalidState(
+                f"tenant {tenant!r} is being moved: complete the move, or cancel it, before its "
+                "erasure"
+            )
 
     def fleet_tables(self) -> Sequence[type[Model]]:
         return (Shard,)
@@ -104,6 +149,14 @@ def _check_task(using: str, tenant: str, name: str) -> None:
             "of the job. Use a task that is not atomic, or keep the rows of tenants with their "
             "jobs and set TENANTQUEUE['SHARDS']['ROWS_FOLLOW_JOBS'] = True"
         )
+
+
+def _check_move(using: str, tenant: str) -> None:
+    """Raise TenantMoving for a tenant that moves, or has moved to another database."""
+    ((is_moving, is_elsewhere),) = fetch(using, "read_move", {"tenant": tenant})
+    if is_moving or is_elsewhere:
+        forget_pins()
+        raise TenantMoving(tenant)
 
 
 def _check_transaction(using: str, tenant: str) -> None:

@@ -37,6 +37,7 @@ IN_FIRST = "tenantqueue_api_"
 """Beginning of the names of pages whose rows are in the first database: API tokens."""
 OF_ID = "tenantqueue_job_", "tenantqueue_concurrentjobmonitor_"
 """Beginnings of the names of pages of rows whose ids name a database."""
+MONITOR = "monitor"
 ID_ARGUMENTS = "object_id", "monitor_id"
 READING = "GET", "HEAD", "OPTIONS"
 LOST = "08", "57P0"
@@ -153,7 +154,7 @@ def _of_id(page: ResolverMatch) -> str | None:
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         return None
     try:
-        return shard_of_id(int(text))
+        return shard_of_id(int(text), is_monitor=MONITOR in str(page.url_name))
     except Unsupported:
         return None
 

@@ -23,6 +23,8 @@ class Shard(models.Model):
     id = models.SmallIntegerField(primary_key=True, default=1)
     number = models.SmallIntegerField(_("number"))
     version = models.BigIntegerField(default=0)
+    has_moves = models.BooleanField(default=False, db_default=False)
+    """A tenant was moved at some time: an id is looked for in all databases."""
     created_at = models.DateTimeField(_("created at"), db_default=Now(), editable=False)
 
     objects: ClassVar[models.Manager[Shard]] = models.Manager()
@@ -58,3 +60,31 @@ class ShardPin(models.Model):
 
     def __str__(self) -> str:
         return f"{self.tenant} → {self.shard}"
+
+
+class ShardMove(models.Model):
+    """The move of a tenant, in the databases that it concerns. See moving.py for its steps.
+
+    The database that the tenant leaves has the row until the move is switched. The other one has it
+    from the switch until all rows have followed.
+    """
+
+    tenant = models.CharField(_("tenant"), max_length=200, primary_key=True)
+    source = models.SmallIntegerField(_("from"))
+    target = models.SmallIntegerField(_("to"))
+    closed = models.BooleanField(default=False, db_default=False)
+    """No job of the tenant can be enqueued in this database now."""
+    queues = models.JSONField(default=dict)
+    """What the queues are reset to, by their ids in the database that the tenant leaves."""
+    created_at = models.DateTimeField(_("created at"), db_default=Now(), editable=False)
+
+    objects: ClassVar[models.Manager[ShardMove]] = models.Manager()
+
+    class Meta:
+        db_table = "tenantqueue_shardmove"
+        verbose_name = _("move of a tenant")
+        verbose_name_plural = _("moves of tenants")
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.tenant}: {self.source} → {self.target}"

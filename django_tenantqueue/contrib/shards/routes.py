@@ -17,10 +17,13 @@ from hashlib import blake2b
 from time import monotonic
 
 from django.db import InterfaceError, OperationalError, connections
+from django.db.models import Model
+from django.utils.connection import ConnectionDoesNotExist
 
 from ...batches import REMEMBERED, REMEMBERED_SECONDS
 from ...conf import main_database, settings_of
 from ...exceptions import Unsupported
+from ...models import ConcurrentJobMonitor, Job
 from ...queries.base import fetch
 from ...queries.enqueue import in_test_case
 from .settings import MOST, ShardSettings
@@ -40,6 +43,7 @@ class Known:
     until: float = 0.0
     version: int | None = None
     pins: Mapping[str, int] = field(default_factory=dict)
+    has_moves: bool = False
     error: str = ""
     """Why it could not be read, if it was never read."""
 
@@ -57,10 +61,11 @@ def are_sharded() -> bool:
     return len(settings_of(ShardSettings).databases) > 1
 
 
-def shard_of_id(row_id: int) -> str:
-    """Return the database that has given an id to a job or another row.
+def shard_of_id(row_id: int, *, is_monitor: bool = False) -> str:
+    """Return the database of a job or a monitor of that id: the one that has given the id.
 
-    Raises Unsupported for an id of a database that SHARDS does not have.
+    After the first move of a tenant, each look-up reads this database. If it has no such row, the
+    others are read. Raises Unsupported for an id of a database that SHARDS does not have.
     """
     found = aliases()
     number = row_id % MOST if row_id >= FIRST_ID and len(found) > 1 else 0
@@ -69,7 +74,30 @@ def shard_of_id(row_id: int) -> str:
             f"the id {row_id} is of shard {number}, and TENANTQUEUE['SHARDS']['DATABASES'] has "
             f"only {', '.join(found)}"
         )
-    return found[number]
+    own = found[number]
+    if len(found) > 1 and 0 < row_id < 2**63 and _has_moves(own, number):
+        model = ConcurrentJobMonitor if is_monitor else Job
+        return _search((own, *(alias for alias in found if alias != own)), model, row_id)
+    return own
+
+
+def _has_moves(alias: str, number: int) -> bool:
+    try:
+        return _known_of(alias, number).has_moves
+    except (*DOWN, Unsupported, ConnectionDoesNotExist):
+        return False
+
+
+def _search(among: Sequence[str], model: type[Model], row_id: int) -> str:
+    """Return the first database that has the row; else one that is down, else the first one."""
+    down = ""
+    for alias in among:
+        try:
+            if model._default_manager.using(alias).filter(pk=row_id).exists():
+                return alias
+        except DOWN:
+            down = down or alias
+    return down or among[0]
 
 
 def shard_of(tenant: str) -> str:
@@ -121,13 +149,17 @@ def pins_of(alias: str, number: int) -> Mapping[str, int]:
     In a Django TestCase they are read each time. Raises Unsupported for a database that is not set
     up with this number, and Django's OperationalError when it is down.
     """
+    return _known_of(alias, number).pins
+
+
+def _known_of(alias: str, number: int) -> Known:
     if in_test_case(connections[alias]):
-        return _read(alias, number, None).pins
+        return _read(alias, number, None)
     known = _known.get(alias)
     if known is not None and monotonic() < known.until:
         if known.error:
             raise OperationalError(known.error)
-        return known.pins
+        return known
     try:
         found = _read(alias, number, known)
     except DOWN as error:
@@ -138,7 +170,7 @@ def pins_of(alias: str, number: int) -> Mapping[str, int]:
             _known[alias] = found
             raise
     _known[alias] = found
-    return found.pins
+    return found
 
 
 def _read(alias: str, number: int, known: Known | None) -> Known:
@@ -155,9 +187,9 @@ def _read(alias: str, number: int, known: Known | None) -> Known:
         )
     until = monotonic() + REMEMBERED_SECONDS
     if known is not None and rows[0][1] == version:
-        return Known(until, version, known.pins)
-    pins = {tenant: shard for _, _, tenant, shard in rows if tenant is not None}
-    return Known(until, int(rows[0][1]), pins)
+        return Known(until, version, known.pins, known.has_moves)
+    pins = {tenant: shard for *_, tenant, shard in rows if tenant is not None}
+    return Known(until, int(rows[0][1]), pins, bool(rows[0][2]))
 
 
 def forget_pins() -> None:

@@ -17,7 +17,7 @@ from ...calls.options import check_tenant
 from ...exceptions import InvalidOption, InvalidState, Unsupported
 from ...models import TenantQueue
 from ...queries.enqueue import in_test_case
-from .models import Shard, ShardPin
+from .models import Shard, ShardMove, ShardPin
 from .routes import aliases, are_sharded, forget_pins, ranking_of, shard_of
 
 
@@ -30,7 +30,7 @@ def pin_tenant(tenant: str, alias: str) -> None:
     queues in another database, InvalidOption for an unknown alias or no tenant, and Unsupported
     inside a transaction, or when one of the databases is down.
     """
-    _check(tenant)
+    check_usable(tenant)
     if alias not in aliases():
         raise InvalidOption(
             f"{alias!r} is not in TENANTQUEUE['SHARDS']['DATABASES'], which has "
@@ -39,10 +39,8 @@ def pin_tenant(tenant: str, alias: str) -> None:
     _check_empty(tenant, alias)
     number = list(aliases()).index(alias)
     for copy in _copies(tenant):
-        with transaction.atomic(using=copy):
-            ShardPin.objects.using(copy).update_or_create(tenant=tenant, defaults={"shard": number})
-            _raise_version(copy)
-    _wait_for_processes()
+        write_pin(copy, tenant, number)
+    wait_for_processes()
 
 
 def unpin_tenant(tenant: str) -> bool:
@@ -51,14 +49,14 @@ def unpin_tenant(tenant: str) -> bool:
     Takes a second. Raises InvalidState when the tenant has queues in another database than that of
     its hash, and Unsupported inside a transaction, or when one of the databases is down.
     """
-    _check(tenant)
+    check_usable(tenant)
     _check_empty(tenant, aliases()[ranking_of(tenant, len(aliases()))[0]])
     removed = False
     for copy in _copies(tenant):
         with transaction.atomic(using=copy):
             removed |= bool(ShardPin.objects.using(copy).filter(tenant=tenant).delete()[0])
-            _raise_version(copy)
-    _wait_for_processes()
+            raise_version(copy)
+    wait_for_processes()
     return removed
 
 
@@ -69,7 +67,8 @@ def list_pins() -> dict[str, str]:
     return {tenant: found[number] for tenant, number in rows if number < len(found)}
 
 
-def _check(tenant: str) -> None:
+def check_usable(tenant: str) -> None:
+    """Check that pins can be written. Raises InvalidOption, InvalidState and Unsupported."""
     if not are_sharded():
         raise Unsupported("TENANTQUEUE['SHARDS']['DATABASES'] has fewer than two aliases: add some")
     if not check_tenant("tenant", tenant):
@@ -92,6 +91,10 @@ def _check(tenant: str) -> None:
 
 def _check_empty(tenant: str, alias: str) -> None:
     for other in aliases():
+        if ShardMove.objects.using(other).filter(tenant=tenant).exists():
+            raise InvalidState(
+                f"tenant {tenant!r} is being moved: complete the move, or cancel it, first"
+            )
         if other != alias and TenantQueue.objects.using(other).filter(tenant=tenant).exists():
             raise InvalidState(
                 f"tenant {tenant!r} has queues in the database {other!r}: the database of a tenant "
@@ -105,12 +108,20 @@ def _copies(tenant: str) -> Iterator[str]:
     yield from (found[number] for number in reversed(ranking_of(tenant, len(found))))
 
 
-def _wait_for_processes() -> None:
+def wait_for_processes() -> None:
     """Wait until no process uses what it read before. In a TestCase each enqueue reads again."""
     if not in_test_case(connections[aliases()[0]]):
         time.sleep(REMEMBERED_SECONDS)
     forget_pins()
 
 
-def _raise_version(alias: str) -> None:
+def write_pin(copy: str, tenant: str, number: int) -> None:
+    """Write one copy of a pin."""
+    with transaction.atomic(using=copy):
+        ShardPin.objects.using(copy).update_or_create(tenant=tenant, defaults={"shard": number})
+        raise_version(copy)
+
+
+def raise_version(alias: str) -> None:
+    """Let processes read the pins of this database again."""
     Shard.objects.using(alias).update(version=F("version") + 1)

@@ -14,7 +14,7 @@ from django.db.models import F
 
 from ...exceptions import InvalidState, Unsupported
 from ...models import Job, TenantQueue
-from .models import Shard, ShardPin
+from .models import Shard, ShardMove, ShardPin
 from .routes import FIRST_ID, aliases, are_sharded, forget_pins, ranking_of
 from .settings import MOST
 
@@ -62,6 +62,10 @@ def set_up(say: Callable[[str], object]) -> None:
         raise Unsupported("TENANTQUEUE['SHARDS']['DATABASES'] has fewer than two aliases: add some")
     for number, alias in enumerate(found):
         _check(alias, number)
+        if move := ShardMove.objects.using(alias).first():
+            raise InvalidState(
+                f"tenant {move.tenant!r} is being moved: complete the move, or cancel it, first"
+            )
     pins = _pins_of_all(found)
     for tenant, homes in sorted(_homes(found).items()):
         at = pins.get(tenant, ranking_of(tenant, len(found))[0])

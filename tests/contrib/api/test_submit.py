@@ -13,7 +13,9 @@ from django.utils import timezone
 from django_tenantqueue import task
 from django_tenantqueue.contrib.api import idempotency
 from django_tenantqueue.contrib.api.models import IdempotencyKey
+from django_tenantqueue.exceptions import TenantMoving
 from django_tenantqueue.models import Job, TenantQueue
+from django_tenantqueue.operations import queues
 from django_tenantqueue.testing import run_pending
 from tests.factories import make_job, make_queue
 from tests.sample_tasks import takes_any
@@ -204,6 +206,19 @@ def test_full_and_retired_queues_are_conflicts(api: ApiClient) -> None:
     assert "max_waiting" in full.json()["detail"]
     assert "retired" in retired.json()["detail"]
     assert Job.objects.count() == 1
+
+
+def test_request_for_a_tenant_that_moves_is_to_be_repeated(
+    api: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check_queue(using: str, tenant: str) -> None:
+        raise TenantMoving(tenant)
+
+    monkeypatch.setattr(queues, "check_queue", check_queue)
+    answer = api.post("/jobs", {"task": ADD, "args": [1]})
+
+    assert (answer.status_code, answer["Retry-After"]) == (503, "2")
+    assert not Job.objects.exists()
 
 
 def test_submitted_job_runs(api: ApiClient) -> None:

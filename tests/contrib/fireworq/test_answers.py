@@ -17,8 +17,9 @@ from django_tenantqueue.contrib.api.models import ApiToken
 from django_tenantqueue.contrib.api.tokens import revoke_tokens
 from django_tenantqueue.contrib.fireworq.models import FireworqQueue
 from django_tenantqueue.contrib.routing.models import Routing
+from django_tenantqueue.exceptions import TenantMoving
 from django_tenantqueue.models import Change, ConcurrentJobMonitor, Job, TenantQueue
-from django_tenantqueue.operations import control
+from django_tenantqueue.operations import control, queues
 from django_tenantqueue.operations.again import enqueue_again
 from django_tenantqueue.operations.tuning import add_row
 from django_tenantqueue.queries.figures import Counts, add_figures
@@ -563,6 +564,18 @@ def test_only_post_pushes(acme: Fireworq, method: str):
     response = acme.send(method, "/job/mail", {})
 
     assert (response.status_code, response.content) == (405, b"405 Method Not Allowed\n")
+
+
+def test_push_for_a_tenant_that_moves_asks_to_come_again(
+    acme: Fireworq, monkeypatch: pytest.MonkeyPatch
+):
+    def check_queue(using: str, tenant: str) -> None:
+        raise TenantMoving(tenant)
+
+    monkeypatch.setattr(queues, "check_queue", check_queue)
+    response = acme.send("POST", "/job/mail", {"url": URL})
+
+    assert (response.status_code, response["Retry-After"]) == (503, "2")
 
 
 def test_full_queue_asks_to_come_again(acme: Fireworq):

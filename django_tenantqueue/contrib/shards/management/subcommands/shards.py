@@ -12,7 +12,7 @@ from django_tenantqueue.management.subcommand import Subcommand
 from django_tenantqueue.models import TenantQueue
 from django_tenantqueue.text import number_of
 
-from ... import services
+from ... import moving, services
 from ...routes import aliases, are_sharded, shard_of
 from ...setup import set_up
 
@@ -39,14 +39,22 @@ class ListShards(Subcommand):
             for number, alias in enumerate(aliases())
         ]
         pins = services.list_pins() if are_sharded() and shards[0]["is_up"] else {}
+        moves = self._read_moves() if all(shard["is_up"] for shard in shards) else {}
         if options["format"] == "json":
-            self.print_json({"shards": shards, "pins": pins})
+            self.print_json({"shards": shards, "pins": pins, "moves": moves})
             return
         for shard in shards:
             state = number_of("tenant", shard["tenants"]) if shard["is_up"] else "cannot be used"
             self.stdout.write(f"{shard['number']}  {shard['database']}: {state}")
         for tenant, alias in pins.items():
             self.stdout.write(f"pinned: {tenant} → {alias}")
+        for tenant, alias in moves.items():
+            self.stdout.write(f"move not completed: {tenant} → {alias}")
+
+    def _read_moves(self) -> dict[str, str]:
+        if not are_sharded():
+            return {}
+        return {row.tenant: aliases()[row.target] for row in moving.list_moves()}
 
     def _read(self, alias: str) -> dict[str, Any]:
         try:
@@ -85,6 +93,56 @@ class PinTenant(Subcommand):
         self.stdout.write(
             f"tenant {options['pinned_tenant']!r} was pinned to {options['pinned_to']}"
         )
+
+
+class MoveTenant(Subcommand):
+    help = "Move a tenant and all its rows to another database, or complete a move."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("moved_tenant", metavar="TENANT", help="exact tenant")
+        parser.add_argument(
+            "moved_to", metavar="ALIAS", nargs="?", help="alias of a database of SHARDS"
+        )
+        parser.add_argument(
+            "--cancel", action="store_true", help="cancel a move that has not been switched yet"
+        )
+        parser.add_argument(
+            "--wait",
+            type=float,
+            metavar="SECONDS",
+            help="longest wait for running jobs (default: no limit)",
+        )
+        parser.add_argument(
+            "--max-stop",
+            type=float,
+            metavar="SECONDS",
+            default=moving.STOP_SECONDS,
+            help="longest wait for open transactions while enqueues are rejected (default: "
+            f"{moving.STOP_SECONDS:g})",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Move it, and say what is done."""
+        tenant, alias = options["moved_tenant"], options["moved_to"]
+        if options["cancel"]:
+            if not moving.cancel_move(tenant):
+                raise CommandError(f"tenant {tenant!r} is not being moved")
+            self.stdout.write(f"the move of tenant {tenant!r} was cancelled")
+            return
+        if alias is None:
+            raise CommandError("give the alias of the database to move to, or --cancel")
+        moving.move_tenant(
+            tenant,
+            alias,
+            wait=options["wait"],
+            max_stop=options["max_stop"],
+            tell=self._say,
+        )
+
+    def _say(self, text: str) -> None:
+        self.stdout.write(text)
+        self.stdout.flush()
 
 
 class UnpinTenant(Subcommand):
