@@ -398,6 +398,7 @@ class Feature:
     def lists(self) -> Mapping[str, type[Model]]:
         """Return the app's values of `Condition.where`, each with the model of its admin list.
 
+        The page of a tenant shows the tenant's rows of those models that tenant_tables() has, too.
         Example: contrib.schedules.
         """
         return {}

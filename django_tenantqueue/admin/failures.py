@@ -42,7 +42,7 @@ from .charts import sparkline
 from .confirmation import confirm, is_answered
 from .formats import NOTHING, breakable, counted, moment, state_badge
 from .home import RANGES, failures_url, read_hours
-from .links import job_url
+from .links import job_url, place_link, task_link
 from .visible import may_retry, visible_tenants
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def failures_view(request: HttpRequest, model_admin: JobActions) -> HttpResponse
         "admin/tenantqueue/failures.html",
         gettext("Failures"),
         **_shared(request, model_admin, asked, page),
-        lines=[_line(line, asked) for line in page.lines],
+        lines=[shown_line(line, asked) for line in page.lines],
         listed=PAGE if len(page.lines) == PAGE else None,
     )
 
@@ -145,12 +145,12 @@ def _show(
         "admin/tenantqueue/failure_group.html",
         gettext("Failures of %(task)s") % {"task": group.task},
         **_shared(request, model_admin, asked, page),
-        group={"task": breakable(group.task), "error": breakable(group.error)},
-        line=_line(page.lines[0], asked) if page.lines else None,
+        group={"task": task_link(group.task), "error": breakable(group.error)},
+        line=shown_line(page.lines[0], asked) if page.lines else None,
         jobs=[
             {
                 **_job(found[i], found[i].error == group.error),
-                "queue": _queue_name(queues.get(found[i].queue_id, found[i].queue_id)),
+                "queue": _place(queues.get(found[i].queue_id, found[i].queue_id)),
             }
             for i in shown
             if i in found
@@ -183,9 +183,10 @@ def _shared(
     }
 
 
-def _line(line: FailureLine, asked: Filter) -> dict[str, Any]:
+def shown_line(line: FailureLine, asked: Filter) -> dict[str, Any]:
+    """Return what a table shows of a group."""
     return {
-        "task": breakable(line.task),
+        "task": task_link(line.task),
         "error": breakable(line.error),
         "url": asked.group_url(line.task, line.error),
         "failed": line.failed,
@@ -198,14 +199,14 @@ def _line(line: FailureLine, asked: Filter) -> dict[str, Any]:
     }
 
 
-def _queue_name(queue: TenantQueue | int) -> str:
+def _place(queue: TenantQueue | int) -> SafeString | str:
     if isinstance(queue, int):
         return gettext("queue %d, deleted") % queue
-    return f"{queue.tenant or NOTHING} / {queue.name}"
+    return place_link(queue)
 
 
 def _queues(hit: HitQueues) -> SafeString | str:
-    names = [_queue_name(queue) for queue in hit.queues]
+    names = [_place(queue) for queue in hit.queues]
     if hit.more:
         told = gettext("and at least %s more") if hit.capped else gettext("and %s more")
         names.append(told % localize(hit.more))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -35,14 +36,14 @@ from ..operations import control
 from ..queries.fleet import HeldJobs
 from ..status.display_limits import COUNTED_TO, PERIODS, TOTAL_COUNTED_TO
 from ..status.figures import duration_text, rate_text
-from ..status.held import cause_text, is_late, place_text
+from ..status.held import cause_text, is_late
 from ..status.overview import Overview, QueueLine, TaskLine, read_overview
 from ..status.thresholds import LATE_SECONDS
 from ..status.workers import WorkerState
 from .acting import acting
 from .charts import Tile, gauge, sparkline
 from .formats import NOTHING, breakable, counted
-from .links import jobs_url
+from .links import jobs_url, task_url, tenant_link
 from .live_forms import SingleTuneForm, column_label
 from .visible import may, visible_tenants
 
@@ -84,28 +85,46 @@ def home_context(request: HttpRequest) -> dict[str, Any]:
     """Return what the page shows to this user."""
     if not may(request, "view", TenantQueue) and not may(request, "change", TenantQueue):
         return {"shown": False}
+    using = get_settings().database
+    shown = context_of(request, visible_tenants(request), reverse("admin:tenantqueue_overview"))
+    shown["problems"] = [*gathered(Feature.home_problems, request, using=using), *shown["problems"]]
+    shown["request"] = request
+    shown["panels"] = gathered(Feature.admin_panels, request, using=using)
+    return shown
+
+
+def context_of(
+    request: HttpRequest, tenants: Collection[str] | None, url: str, tenant: str | None = None
+) -> dict[str, Any]:
+    """Return what a page shows of some tenants; None: all. `url`: what refreshes it.
+
+    `tenant`: the one that the page is about, if any.
+    """
     hours = read_hours(request)
     using = get_settings().database
-    overview = read_overview(using, hours, visible_tenants(request))
+    overview = read_overview(using, hours, tenants, idle=tenant is not None)
     sees_jobs = may(request, "view", Job)
-    url = reverse("admin:tenantqueue_overview")
+    about = {} if tenant is None else {"tenant": tenant}
+    address = f"{url}?{urlencode({**about, 'hours': hours})}"
     return {
         "shown": True,
-        "request": request,
         "overview": overview,
         "hours": hours,
-        "ranges": [(n, label, n == hours) for n, label in RANGES.items()],
-        "url": url,
-        "refresh_url": f"{url}?hours={hours}",
-        "problems": [
-            *gathered(Feature.home_problems, request, using=using),
-            *(_problem(request, found) for found in overview.report.problems),
+        "ranges": [
+            (f"?{urlencode({**about, 'hours': n})}", label, n == hours)
+            for n, label in RANGES.items()
         ],
-        "panels": gathered(Feature.admin_panels, request, using=using),
-        "tiles": _tiles(overview, sees_workers=may(request, "view", Worker), sees_jobs=sees_jobs),
+        "url": address,
+        "refresh_url": address,
+        "problems": [_problem(request, found) for found in overview.report.problems],
+        "tiles": _tiles(
+            overview,
+            sees_workers=overview.report.whole and may(request, "view", Worker),
+            sees_jobs=sees_jobs,
+        ),
         "held": [_held(one) for one in overview.report.held],
         "queues": [_queue(line) for line in overview.queues],
-        "tasks": [_task(line, hours) for line in overview.tasks] if sees_jobs else None,
+        "tasks": [_task(line, hours, about) for line in overview.tasks] if sees_jobs else None,
         "may_change": may(request, "change", TenantQueue),
         "sees_jobs": sees_jobs,
         "figures": get_settings().figures,
@@ -211,7 +230,8 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
 
 def _held(held: HeldJobs) -> dict[str, Any]:
     return {
-        "place": place_text(held),
+        "tenant": tenant_link(held.tenant),
+        "queue": held.queue,
         "url": reverse("admin:tenantqueue_tenantqueue_change", args=[held.queue_id]),
         "jobs_url": jobs_url(queue_id=held.queue_id, state="held"),
         "cause": breakable(cause_text(held)),
@@ -236,6 +256,7 @@ def _queue(line: QueueLine) -> dict[str, Any]:
     return {
         "queue": queue,
         "tenant": queue.tenant or NOTHING,
+        "tenant_link": tenant_link(queue.tenant),
         "url": reverse("admin:tenantqueue_tenantqueue_change", args=[queue.id]),
         "jobs_url": jobs_url(queue_id=queue.id),
         "wait": duration_text(queue.wait_seconds),
@@ -250,11 +271,11 @@ def _queue(line: QueueLine) -> dict[str, Any]:
     }
 
 
-def _task(line: TaskLine, hours: int) -> dict[str, Any]:
+def _task(line: TaskLine, hours: int, about: Mapping[str, str]) -> dict[str, Any]:
     return {
         "name": breakable(line.task),
-        "url": jobs_url(q=line.task),
-        "failed_url": failures_url(hours=hours, task=line.task),
+        "url": task_url(line.task, hours=hours, **about),
+        "failed_url": failures_url(hours=hours, task=line.task, **about),
         "ended": line.counts.ended,
         "mean": duration_text(line.mean_run_seconds),
         "p95": duration_text(percentile(line.counts.runs, 0.95)),
@@ -268,7 +289,8 @@ def _task(line: TaskLine, hours: int) -> dict[str, Any]:
 def overview_view(request: HttpRequest, model_admin: admin.ModelAdmin[TenantQueue]) -> HttpResponse:
     """Return the page's content for its own refresh, or change a queue from it."""
     if request.method == "POST":
-        return _tune(request, model_admin)
+        url = reverse("admin:app_list", args=["tenantqueue"])
+        return tune(request, model_admin, f"{url}?hours={read_hours(request)}")
     if request.method != "GET":
         return HttpResponseNotAllowed(["GET", "POST"])
     context = home_context(request)
@@ -277,10 +299,14 @@ def overview_view(request: HttpRequest, model_admin: admin.ModelAdmin[TenantQueu
     return TemplateResponse(request, "admin/tenantqueue/home.html", context)
 
 
-def _tune(request: HttpRequest, model_admin: admin.ModelAdmin[TenantQueue]) -> HttpResponse:
-    """Write the changed columns, unless another user has changed them in the meantime."""
-    url = reverse("admin:app_list", args=["tenantqueue"])
-    back = HttpResponseRedirect(f"{url}?hours={read_hours(request)}")
+def tune(
+    request: HttpRequest, model_admin: admin.ModelAdmin[TenantQueue], url: str
+) -> HttpResponse:
+    """Write the changed columns, unless another user has changed them in the meantime.
+
+    `url`: the page that follows.
+    """
+    back = HttpResponseRedirect(url)
     if not model_admin.has_change_permission(request):
         raise PermissionDenied
     queue = model_admin.get_object(request, request.POST.get("queue", ""))

@@ -41,6 +41,7 @@ from .job_page import is_tunable
 from .job_values import shown_arguments
 from .job_views import JobPages
 from .links import job_url
+from .task_page import task_view
 
 GATES: dict[str | None, Any] = {"details": _("its details"), **HELD_BY}
 """What holds a job, in the words of the other pages."""
@@ -95,6 +96,7 @@ class JobAdmin(JobPages):
         views = {
             "failures/": ("tenantqueue_failures", failures_view),
             "failures/group/": ("tenantqueue_failure_group", failure_group_view),
+            "task/": ("tenantqueue_task", task_view),
         }
         pages = [
             path(route, self.admin_site.admin_view(partial(view, model_admin=self)), name=name)

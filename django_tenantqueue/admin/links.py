@@ -12,7 +12,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
-from ..models import Job
+from ..models import Job, TenantQueue
+from .formats import NOTHING, breakable
 
 
 def job_url(job_id: int, site: AdminSite | None = None, page: str = "change", *of: str) -> str:
@@ -24,6 +25,32 @@ def job_url(job_id: int, site: AdminSite | None = None, page: str = "change", *o
 def jobs_url(**query: str | int) -> str:
     """Return the address of the list of jobs with some filters."""
     return f"{reverse('admin:tenantqueue_job_changelist')}?{urlencode(query)}"
+
+
+def tenant_url(tenant: str) -> str:
+    """Return the address of a tenant's page; "" is no tenant."""
+    return f"{reverse('admin:tenantqueue_tenant')}?{urlencode({'tenant': tenant})}"
+
+
+def tenant_link(tenant: str) -> SafeString:
+    """Return the name of a tenant, linked to its page."""
+    return format_html('<a href="{}">{}</a>', tenant_url(tenant), tenant or NOTHING)
+
+
+def task_url(task: str, **query: str | int) -> str:
+    """Return the address of a task's page; `tenant` in the query: about this tenant's jobs."""
+    return f"{reverse('admin:tenantqueue_task')}?{urlencode({'task': task, **query})}"
+
+
+def task_link(task: str) -> SafeString:
+    """Return the name of a task, linked to its page."""
+    return format_html('<a href="{}">{}</a>', task_url(task), breakable(task))
+
+
+def place_link(queue: TenantQueue) -> SafeString:
+    """Return the name of a queue as "tenant / queue", each linked to its page."""
+    url = reverse("admin:tenantqueue_tenantqueue_change", args=[queue.pk])
+    return format_html('{} / <a href="{}">{}</a>', tenant_link(queue.tenant), url, queue.name)
 
 
 def job_link(job_id: int) -> SafeString:

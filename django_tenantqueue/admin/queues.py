@@ -9,6 +9,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
+from django.db import transaction
 from django.db.models import Field, QuerySet
 from django.http import HttpRequest
 from django.urls import path
@@ -33,6 +34,7 @@ from .home import overview_view
 from .links import jobs_url
 from .live_admin import TunedAdmin
 from .queue_list import QueueChangeList, TroubleFilter
+from .tenant_page import tenant_view
 
 BADGES = {
     Trouble.LATE: "error",
@@ -96,6 +98,7 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     search_help_text = _("A part of the tenant's or the queue's name.")
     ordering = ("tenant", "name")
     actions = (*TunedAdmin.actions, "retire_selected", "unretire_selected")
+    buttons = {"_pause": "pause_selected", "_resume": "resume_selected"}  # of a tenant's page
     readonly_fields = ("created_at", "trouble", "running", "waiting", "failing", "held_by")
     fieldsets = (
         (None, {"fields": (("tenant", "name"),)}),
@@ -111,8 +114,16 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     )
 
     def get_urls(self) -> list[Any]:
-        view = self.admin_site.admin_view(partial(overview_view, model_admin=self))
-        return [path("overview/", view, name="tenantqueue_overview"), *super().get_urls()]
+        overview = self.admin_site.admin_view(partial(overview_view, model_admin=self))
+        # an erasure is many transactions, also where a request is one
+        of_tenant = transaction.non_atomic_requests(self.using)(
+            self.admin_site.admin_view(partial(tenant_view, model_admin=self))
+        )
+        return [
+            path("overview/", overview, name="tenantqueue_overview"),
+            path("tenant/", of_tenant, name="tenantqueue_tenant"),
+            *super().get_urls(),
+        ]
 
     def get_fieldsets(self, request: HttpRequest, obj: TenantQueue | None = None) -> Any:
         """Return the parts of the form. A queue that is being added does nothing yet.

@@ -586,6 +586,9 @@ class Migration(PostgresMigration):
                 "verbose_name": "monitor",
                 "verbose_name_plural": "monitors",
                 "ordering": ("-id",),
+                "indexes": [
+                    models.Index(fields=["tenant", "id"], name="tenantqueue_monitor_tenant")
+                ],
                 "constraints": [
                     models.UniqueConstraint(
                         fields=("anchor_id",), name="tenantqueue_monitor_anchor"

@@ -144,6 +144,7 @@ class ConcurrentJobMonitor(models.Model):
         verbose_name = _("monitor")
         verbose_name_plural = _("monitors")
         ordering = ("-id",)
+        indexes = (models.Index(fields=("tenant", "id"), name="tenantqueue_monitor_tenant"),)
         constraints = (
             models.UniqueConstraint(fields=("anchor_id",), name="tenantqueue_monitor_anchor"),
             models.CheckConstraint(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -114,15 +114,16 @@ def erase_tenant(
     using: str,
     stop: bool = False,
     wait: float | timedelta = 60.0,
-    tell: Callable[[str, int], None] = lambda table, rows: None,
+    tell: Callable[[str, int], bool | None] = lambda table, rows: None,
 ) -> dict[str, int]:
     """Delete all rows about a tenant; return their numbers by table. It can be repeated.
 
     Its queues are paused and retired first. `stop`: ask running jobs to stop, and wait for them to
     end for up to `wait`, seconds or a timedelta. Bulk actions on its jobs, or on those of all
     tenants, are treated like its jobs. It is also removed from rows about others. `tell` is called
-    after each step. One entry of the audit log has the number of rows, without the tenant. Raises
-    InvalidState while jobs run, and InvalidOption for no tenant.
+    after each step; when it returns True, the other rows stay. One entry of the audit log has the
+    number of rows, without the tenant. Raises InvalidState while jobs run, and InvalidOption for no
+    tenant.
     """
     close_tenant(using, tenant, stop=stop)
     queues = TenantQueue.objects.using(using).filter(tenant=tenant)
@@ -130,22 +131,27 @@ def erase_tenant(
     seconds = wait.total_seconds() if isinstance(wait, timedelta) else wait
     _end_jobs(using, tenant, ids, time.monotonic() + seconds if stop else 0.0)
     forget_elsewhere(using, tenant)
-    models = [*tables()]
-    report = dict.fromkeys((model._meta.db_table for model in models), 0)
-    # twice: jobs of other tenants enqueue what follows them until the queues are gone
-    for model in models * 2:
-        table = model._meta.db_table
-        if model is TenantQueue:
-            forget_follow_ups(using, ids)
-        for rows in rows_of(using, model, tenant, ids):
-            for count in _delete(using, rows):
-                report[table] += count
-                tell(table, report[table])
+    report = dict.fromkeys((model._meta.db_table for model in tables()), 0)
+    for table, count in _delete_all(using, tenant, ids):
+        report[table] += count
+        if tell(table, report[table]):
+            break
     forget_queues()
     with transaction.atomic(using=using):
         entry = Entry(using, Change.Action.ERASE, Change.Kind.QUEUE)
         entry.add(ids, after={table: count for table, count in report.items() if count})
     return report
+
+
+def _delete_all(using: str, tenant: str, queue_ids: Ids) -> Iterator[tuple[str, int]]:
+    """Delete all rows of a tenant in steps; yield the table and the number of rows of each step."""
+    # twice: jobs of other tenants enqueue what follows them until the queues are gone
+    for model in [*tables()] * 2:
+        if model is TenantQueue:
+            forget_follow_ups(using, queue_ids)
+        for rows in rows_of(using, model, tenant, queue_ids):
+            for count in _delete(using, rows):
+                yield model._meta.db_table, count
 
 
 def _end_jobs(using: str, tenant: str, queue_ids: Ids, until: float) -> None:

@@ -160,6 +160,14 @@ def list_figures_of_queues(
     return _periods(using, "list_figures_of_queues", params)
 
 
+def list_figures_of_task(
+    using: str, task: str, *, since: datetime, queue_ids: Sequence[int] = (ALL,)
+) -> list[Period]:
+    """Return the counts of a task in some queues since `since`, by minute, hour or day."""
+    params = {"queue_ids": array(queue_ids), "since": since, "task": task}
+    return _periods(using, "list_figures_of_task", params)
+
+
 def _periods(using: str, name: str, params: Mapping[str, Any]) -> list[Period]:
     rows = fetch(using, name, params)
     return [Period(row[0], row[1], Counts(*row[2:])) for row in rows]

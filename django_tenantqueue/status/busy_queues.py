@@ -59,9 +59,12 @@ def read_busy(using: str, ids: Sequence[int]) -> list[BusyQueue]:
     return busy_among(using, found)
 
 
-def busy_among(using: str, loads: Iterable[QueueLoad]) -> list[BusyQueue]:
-    """Return the busy ones of the queues that have these loads, the longest wait first."""
-    busy = {x.queue_id: x for x in loads if x.running or x.wait_seconds is not None}
+def busy_among(using: str, loads: Iterable[QueueLoad], *, idle: bool = False) -> list[BusyQueue]:
+    """Return the busy ones of the queues that have these loads, the longest wait first.
+
+    With `idle` the others follow them.
+    """
+    busy = {x.queue_id: x for x in loads if idle or x.running or x.wait_seconds is not None}
     rows = TenantQueue.objects.using(using).filter(pk__in=busy).order_by()
     columns = rows.values_list("pk", "tenant", "name", "executor", "num_slots", "weight", "paused")
     found = [

@@ -9,8 +9,10 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from .. import gate_keys
+from ..models import Job
 from ..queries import fleet as queries
 from ..queries.fleet import HeldCounts, HeldJobs
+from ..queries.lists import read_in_order
 from .display_limits import COUNTED_TO, NAMED, VISITED
 from .figures import NOTHING, counted_text, rough_text
 from .thresholds import LATE_SECONDS
@@ -33,6 +35,17 @@ def read_held(using: str) -> list[HeldJobs]:
 def read_held_of(using: str, queue_ids: Iterable[int]) -> list[HeldJobs]:
     """Return what gates hold of some queues, the longest wait first."""
     return queries.list_held_of_queues(using, sorted(queue_ids), most=COUNTED_TO)
+
+
+def users_at_limit(using: str, queue_ids: Sequence[int]) -> list[str]:
+    """Return the gate keys of the users whose limits hold the first VISITED jobs of some queues.
+
+    Index: tenantqueue_job_held.
+    """
+    held = Job.objects.using(using).unfinished().filter(held_by=gate_keys.LIMIT_USER)
+    jobs = held.filter(queue_id__in=queue_ids).order_by()
+    with read_in_order(using):
+        return sorted(set(jobs.values_list("limit_user", flat=True)[:VISITED]))
 
 
 def count_held(held: Iterable[HeldJobs]) -> HeldCounts:

@@ -22,7 +22,7 @@ from .busy_queues import Busy, busy_among, walk_busy
 from .display_limits import LISTED, PERIODS, VISITED, starts_of_periods
 from .fleet_report import FleetReport, read_report, read_report_of
 from .job_pages import queue_ids
-from .queue_loads import loads, sum_of_slots, sum_of_taken_slots
+from .queue_loads import count_taken, loads, sum_of_slots, sum_of_taken_slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,7 @@ class Overview:
 
     `counts` are of the whole range. The rates are those of the last whole period. `slots`: all
     slots of the queues that are not paused and have a limit. `taken`: those of them that are taken.
+    `seen`: the queues of the tenants; without tenants, the busy ones.
     """
 
     read_at: datetime
@@ -69,6 +70,7 @@ class Overview:
     waits: Sequence[float]
     slots: int
     taken: int
+    seen: Sequence[BusyQueue]
     queues: Sequence[QueueLine]
     tasks: Sequence[TaskLine]
 
@@ -87,10 +89,12 @@ class Overview:
         return percentile(self.counts.waits, share)
 
 
-def read_overview(using: str, hours: int, tenants: Collection[str] | None = None) -> Overview:
+def read_overview(
+    using: str, hours: int, tenants: Collection[str] | None = None, *, idle: bool = False
+) -> Overview:
     """Read the page; `hours` is a key of PERIODS. No statement walks the history or the backlog.
 
-    With `tenants`, of VISITED queues of these tenants alone.
+    With `tenants`, of VISITED queues of these tenants alone; with `idle`, also of idle ones.
     """
     with read_in_order(using):
         if tenants is None:
@@ -102,9 +106,9 @@ def read_overview(using: str, hours: int, tenants: Collection[str] | None = None
             ids = queue_ids(using, tenants=tenants)
             seen = ids[:VISITED]
             found = loads(using, seen)
-            busy = Busy(busy_among(using, found.values()), len(ids) > VISITED)
+            busy = Busy(busy_among(using, found.values(), idle=True), len(ids) > VISITED)
             report = read_report_of(using, tenants, found.values(), busy)
-    queues = busy.queues[:LISTED]
+    queues = [q for q in busy.queues if idle or q.active or q.wait_seconds is not None][:LISTED]
     seconds = PERIODS[hours]
     places = starts_of_periods(hours, report.read_at)
     since = places[0]
@@ -121,6 +125,11 @@ def read_overview(using: str, hours: int, tenants: Collection[str] | None = None
     for counts in series:
         total.add(counts)
     of_queues = sum_of_queues(using, [queue.id for queue in queues], since=since)
+    if seen is None:
+        slots, taken = sum_of_slots(using), sum_of_taken_slots(using)
+    else:
+        limited = {q.id: q.num_slots or 0 for q in busy.queues if _has_slots(q)}
+        slots, taken = sum(limited.values()), count_taken(using, limited)
     return Overview(
         read_at=report.read_at,
         hours=hours,
@@ -131,13 +140,18 @@ def read_overview(using: str, hours: int, tenants: Collection[str] | None = None
         ended=[counts.ended for counts in series],
         failed=[counts.failures for counts in series],
         waits=[percentile(counts.waits, 0.95) or 0.0 for counts in series],
-        slots=sum_of_slots(using, seen),
-        taken=sum_of_taken_slots(using, seen),
+        slots=slots,
+        taken=taken,
+        seen=busy.queues,
         queues=[
             QueueLine(queue, found[queue.id], of_queues.get(queue.id, Counts())) for queue in queues
         ],
         tasks=_tasks(of_tasks, places),
     )
+
+
+def _has_slots(queue: BusyQueue) -> bool:
+    return not queue.paused and queue.num_slots is not None
 
 
 def _tasks(periods: Sequence[Period], places: Sequence[datetime]) -> list[TaskLine]:

@@ -56,26 +56,31 @@ def loads(using: str, queue_ids: Iterable[int]) -> dict[int, QueueLoad]:
     return {load.queue_id: load for load in found}
 
 
-def sum_of_slots(using: str, queue_ids: Collection[int] | None = None) -> int:
-    """Return the slots of the queues that are not paused and have a limit; None: of all queues."""
-    return _limited(using, queue_ids).aggregate(all=Sum("num_slots"))["all"] or 0
+def sum_of_slots(using: str) -> int:
+    """Return the slots of all queues that are not paused and have a limit."""
+    return _limited(using).aggregate(all=Sum("num_slots"))["all"] or 0
 
 
-def sum_of_taken_slots(using: str, queue_ids: Collection[int] | None = None) -> int:
+def sum_of_taken_slots(using: str) -> int:
     """Return how many of these slots are taken, up to TOTAL_COUNTED_TO.
 
     Index: tenantqueue_job_slots, which is as small as the fleet.
     """
     jobs = Job.objects.using(using).active().order_by()
-    if queue_ids is not None:
-        jobs = jobs.filter(queue_id__in=queue_ids)
     taken = Counter(jobs.values_list("queue_id", flat=True)[:TOTAL_COUNTED_TO])
-    return sum(taken[pk] for pk in _limited(using, taken).values_list("pk", flat=True))
+    return sum(
+        taken[pk] for pk in _limited(using).filter(pk__in=taken).values_list("pk", flat=True)
+    )
 
 
-def _limited(using: str, queue_ids: Collection[int] | None) -> QuerySet[TenantQueue]:
-    rows = TenantQueue.objects.using(using).filter(paused=False, num_slots__isnull=False)
-    return rows if queue_ids is None else rows.filter(pk__in=queue_ids)
+def count_taken(using: str, queue_ids: Collection[int]) -> int:
+    """Return how many slots of these queues are taken, up to TOTAL_COUNTED_TO."""
+    jobs = Job.objects.using(using).active().filter(queue_id__in=queue_ids).order_by()
+    return len(jobs.values_list("pk", flat=True)[:TOTAL_COUNTED_TO])
+
+
+def _limited(using: str) -> QuerySet[TenantQueue]:
+    return TenantQueue.objects.using(using).filter(paused=False, num_slots__isnull=False)
 
 
 def seconds_to_start(using: str, queue: TenantQueue) -> float | None:

@@ -14,7 +14,7 @@ from django_tenantqueue.queries.base import array
 from django_tenantqueue.queries.claim import start_params
 from django_tenantqueue.queries.survey import first_taken_params, survey_params
 from django_tenantqueue.states import ACTIVE, UNFINISHED, State
-from django_tenantqueue.status import changes
+from django_tenantqueue.status import changes, held, queue_loads
 from tests.queries.case import Call, Case, both
 from tests.queries.filled import OUR_WORKER, RARE, SCALE
 from tests.queries.params import (
@@ -345,6 +345,18 @@ CASES: dict[str, list[Case]] = {
     ],
     "list_figures_of_queues": [
         Case(lambda filled: {**figures(filled), "queue_ids": "{1,2,3,4,5}"}, FIGURES, 400)
+    ],
+    "list_figures_of_task": [
+        Case(
+            lambda _, queues=queues: {
+                "queue_ids": queues,
+                "since": datetime.now(UTC) - timedelta(days=7),
+                "task": "task-7",
+            },
+            FIGURES,
+            buffers,
+        )
+        for queues, buffers in (("{0}", 1000), ("{7,37,67,97,127}", 4000))
     ],
     "list_task_figures": [Case(lambda filled: {**figures(filled), "most": 20}, FIGURES, 4000)],
     "sum_failures_by_queue": [
@@ -1048,6 +1060,16 @@ CASES: dict[str, list[Case]] = {
 }
 
 CALLS: dict[str, Call] = {
+    "users_at_limit": Call(
+        lambda filled: held.users_at_limit("default", filled.open_queues[:100]),
+        HELD,
+        DEAD_ROWS + 20_000,
+    ),
+    "count_taken": Call(
+        lambda filled: queue_loads.count_taken("default", filled.open_queues[:100]),
+        SLOTS,
+        SLOT_INDEX,
+    ),
     "prune_idempotency_keys": Call(
         lambda _: prune_idempotency_keys("default"), ("tenantqueue_idempotency_due",), 8000
     ),

@@ -52,6 +52,9 @@ class Alerts(Feature):
 
         return open_alerts(request)
 
+    def lists(self) -> Mapping[str, type[Model]]:
+        return {"alerts": Alert}
+
     def operations(self) -> Mapping[type[Model], Mapping[str, Callable[..., Collection[int]]]]:
         return {
             AlertRule: {

@@ -303,6 +303,7 @@ class Alert(models.Model):
                 condition=Q(resolved_at__isnull=False),
                 name="tenantqueue_alert_resolved",
             ),
+            models.Index(fields=("tenant", "id"), name="tenantqueue_alert_tenant"),
         )
         constraints = (
             models.UniqueConstraint(

@@ -310,6 +310,7 @@ class Migration(PostgresMigration):
                         fields=["resolved_at"],
                         name="tenantqueue_alert_resolved",
                     ),
+                    models.Index(fields=["tenant", "id"], name="tenantqueue_alert_tenant"),
                 ],
                 "constraints": [
                     models.UniqueConstraint(
