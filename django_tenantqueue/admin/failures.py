@@ -43,7 +43,7 @@ from .confirmation import confirm, is_answered
 from .formats import NOTHING, breakable, counted, moment, state_badge
 from .home import RANGES, failures_url, read_hours
 from .links import job_url, place_link, task_link
-from .visible import may_retry, visible_tenants
+from .visible import may_retry, sees_queues, visible_tenants
 
 if TYPE_CHECKING:
     from .job_actions import JobActions
@@ -51,7 +51,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What the address asks for; an empty text is no filter. `queues`: None is any."""
+    """What the address asks for; an empty text is no filter. `queues`: None is any.
+
+    `linked`: whether the names of queues are links.
+    """
 
     hours: int
     task: str
@@ -59,6 +62,7 @@ class Filter:
     tenant: str
     queue: str
     queues: tuple[int, ...] | None
+    linked: bool
 
     @property
     def query(self) -> dict[str, str]:
@@ -78,7 +82,7 @@ def _read(request: HttpRequest) -> Filter:
     if texts["tenant"] or texts["queue"] or tenants is not None:
         tenant, queue = (clean_text(texts[n]) or None for n in ("tenant", "queue"))
         queues = queue_ids(get_settings().database, tenant=tenant, name=queue, tenants=tenants)
-    return Filter(read_hours(request), **texts, queues=queues)
+    return Filter(read_hours(request), **texts, queues=queues, linked=sees_queues(request))
 
 
 def failures_view(request: HttpRequest, model_admin: JobActions) -> HttpResponse:
@@ -150,7 +154,9 @@ def _show(
         jobs=[
             {
                 **_job(found[i], found[i].error == group.error),
-                "queue": _place(queues.get(found[i].queue_id, found[i].queue_id)),
+                "queue": _place(
+                    queues.get(found[i].queue_id, found[i].queue_id), linked=asked.linked
+                ),
             }
             for i in shown
             if i in found
@@ -194,19 +200,19 @@ def shown_line(line: FailureLine, asked: Filter) -> dict[str, Any]:
         "spark": sparkline(line.points, gettext("Failed runs over time"), "tq-spark-error"),
         "first": moment(line.first_at),
         "last": moment(line.last_at),
-        "queues": _queues(line.hit),
+        "queues": _queues(line.hit, linked=asked.linked),
         "example": _example(line),
     }
 
 
-def _place(queue: TenantQueue | int) -> SafeString | str:
+def _place(queue: TenantQueue | int, *, linked: bool) -> SafeString | str:
     if isinstance(queue, int):
         return gettext("queue %d, deleted") % queue
-    return place_link(queue)
+    return place_link(queue) if linked else str(queue)
 
 
-def _queues(hit: HitQueues) -> SafeString | str:
-    names = [_place(queue) for queue in hit.queues]
+def _queues(hit: HitQueues, *, linked: bool) -> SafeString | str:
+    names = [_place(queue, linked=linked) for queue in hit.queues]
     if hit.more:
         told = gettext("and at least %s more") if hit.capped else gettext("and %s more")
         names.append(told % localize(hit.more))

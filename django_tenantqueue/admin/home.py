@@ -45,7 +45,7 @@ from .charts import Tile, gauge, sparkline
 from .formats import NOTHING, breakable, counted
 from .links import jobs_url, task_url, tenant_link
 from .live_forms import SingleTuneForm, column_label
-from .visible import may, visible_tenants
+from .visible import may, sees_queues, visible_tenants
 
 COLUMNS = ("num_slots", "weight", "paused")
 """What the page changes of a queue."""
@@ -83,7 +83,7 @@ def read_hours(request: HttpRequest) -> int:
 
 def home_context(request: HttpRequest) -> dict[str, Any]:
     """Return what the page shows to this user."""
-    if not may(request, "view", TenantQueue) and not may(request, "change", TenantQueue):
+    if not sees_queues(request):
         return {"shown": False}
     using = get_settings().database
     shown = context_of(request, visible_tenants(request), reverse("admin:tenantqueue_overview"))

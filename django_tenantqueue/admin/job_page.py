@@ -24,7 +24,6 @@ from ..status.display_limits import LINE, TEXT
 from ..stored_error import entries_of
 from ..tracebacks import Part, folded
 from .formats import (
-    breakable,
     duration_text,
     json_text,
     moment,
@@ -34,8 +33,9 @@ from .formats import (
 )
 from .job_causes import answer_for
 from .job_values import shown_columns, shown_result
-from .links import job_url, link_to
+from .links import job_url, link_to, place_link, task_link
 from .timeline import make_timeline
+from .visible import sees_queues
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +111,9 @@ def describe_state(
     shown = shown_columns(job)
     return {
         "job": job,
-        "task": breakable(job.task),
+        "task": task_link(job.task),
         "badge": state_badge(job.state),
-        "queue": queue and link_to(site, request, TenantQueue, queue.pk, queue),
+        "queue": queue and (place_link(queue) if sees_queues(request) else str(queue)),
         "death": death_of(using, job.worker_id) if job.worker_id and worker is None else None,
         "worker": worker and link_to(site, request, Worker, worker.pk, worker.name),
         "timeline": make_timeline(job, changes=changes_of(using, job)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
@@ -40,8 +41,9 @@ from .job_forms import WaitingJobForm
 from .job_page import is_tunable
 from .job_values import shown_arguments
 from .job_views import JobPages
-from .links import job_url
+from .links import job_url, tenant_link
 from .task_page import task_view
+from .visible import sees_queues
 
 GATES: dict[str | None, Any] = {"details": _("its details"), **HELD_BY}
 """What holds a job, in the words of the other pages."""
@@ -116,14 +118,26 @@ class JobAdmin(JobPages):
     def title(self, job: Job) -> SafeString:
         return format_html('<span class="tq-number">#{}</span> {}', job.pk, breakable(job.task))
 
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """Return the columns; tenants are links for users who may open their pages."""
+        columns = super().get_list_display(request)
+        plain = {} if sees_queues(request) else {"where": "where_unlinked"}
+        return [plain.get(column, column) for column in columns]
+
     @admin.display(description=_("tenant / queue"))
     def where(self, job: Job) -> SafeString | str:
+        return self._where(job, tenant_link)
+
+    @admin.display(description=_("tenant / queue"))
+    def where_unlinked(self, job: Job) -> SafeString | str:
+        return self._where(job, lambda tenant: tenant or NOTHING)
+
+    def _where(self, job: Job, shown: Callable[[str], SafeString | str]) -> SafeString | str:
         queue = job.shown_queue  # type: ignore[attr-defined]
         if queue is None:
             return gettext("queue %d, deleted") % job.queue_id
-        return format_html(
-            '<a href="?queue_id={}">{}<br>{}</a>', queue.pk, queue.tenant or NOTHING, queue.name
-        )
+        tenant = shown(queue.tenant)
+        return format_html('{}<br><a href="?queue_id={}">{}</a>', tenant, queue.pk, queue.name)
 
     @admin.display(description=_("state"))
     def state_label(self, job: Job) -> SafeString:

@@ -10,6 +10,7 @@ from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
@@ -20,8 +21,10 @@ from ..status.task_names import is_known
 from .base import TenantQueueModelAdmin
 from .confirmation import confirm
 from .formats import badge, counted, number, value_text
+from .links import tenant_url
 from .live_forms import SingleTuneForm, TuneForm, TuneFormSet, column_label
-from .tenant_input import has_every_tenant, tenant_text
+from .tenant_input import tenant_text
+from .visible import sees_queues
 
 _M = TypeVar("_M", bound=Model)
 
@@ -81,6 +84,7 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
         found = super().get_object(request, object_id, from_field)
         if found is not None:
             found.may_view_jobs = self.may_view_jobs(request)  # type: ignore[attr-defined]
+            found.is_linked = sees_queues(request)  # type: ignore[attr-defined]
         return found
 
     def get_fieldsets(self, request: HttpRequest, obj: _M | None = None) -> Any:
@@ -108,14 +112,17 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
         """Return what a page shows instead of columns that cannot be edited."""
         may_edit = self.may_edit(request, obj)
         shown = {} if may_edit else dict(self.masked)
-        is_fixed = obj is not None and ("tenant" in self.fixed or not may_edit)
-        if is_fixed and has_every_tenant(self.model):
+        fixed = (*self.fixed, *self.readonly_fields)
+        if obj is not None and ("tenant" in fixed or not may_edit) and hasattr(obj, "tenant"):
             shown["tenant"] = "tenant_shown"
         return shown
 
     @admin.display(description=_("tenant"))
-    def tenant_shown(self, row: _M) -> str:
-        return tenant_text(getattr(row, "tenant", ""))
+    def tenant_shown(self, row: _M) -> SafeString | str:
+        tenant: str | None = getattr(row, "tenant", "")
+        if tenant is None or not getattr(row, "is_linked", False):
+            return tenant_text(tenant)
+        return format_html('<a href="{}">{}</a>', tenant_url(tenant), tenant_text(tenant))
 
     def may_edit(self, request: HttpRequest, obj: _M | None) -> bool:
         """Return whether the form of a row has inputs for all that can be tuned."""

@@ -25,7 +25,7 @@ from ..status.display_limits import COUNTED_TO
 from .base import EmptyList, jobs_hidden
 from .filters import TENANT_FILTERS, HaltedFilter
 from .formats import NOTHING, badge, badges, counted, state_badge, table
-from .links import job_link
+from .links import job_link, task_link
 from .live_admin import LinedAdmin
 
 _S = TypeVar("_S", bound=Session)
@@ -126,7 +126,13 @@ class LineAdmin(LinedAdmin[_S]):
             return gettext("none")
         titles = (_("job"), _("state"), _("task"), _("priority"), _("queue"))
         rows = (
-            (job_link(job.pk), state_badge(job.state), job.task, job.priority, job.queue.name)
+            (
+                job_link(job.pk),
+                state_badge(job.state),
+                task_link(job.task),
+                job.priority,
+                job.queue.name,
+            )
             for job in (*inside, *line)
         )
         load: SessionLoad = session.load  # type: ignore[attr-defined]

@@ -17,6 +17,7 @@ from ..operations.task_control import task_loads
 from ..queries.tasks import TaskLoad
 from .base import EmptyList
 from .formats import badge, badges
+from .links import task_link
 from .live_admin import LinedAdmin
 
 
@@ -63,6 +64,14 @@ class TaskControlAdmin(LinedAdmin[TaskControl]):
         found = task_loads(self.using, [row.pk for row in rows]) if rows else {}
         for row in rows:
             row.load = found.get(row.pk, TaskLoad(row.pk, 0, 0))  # type: ignore[attr-defined]
+
+    def _shown_instead(self, request: HttpRequest, obj: TaskControl | None) -> dict[Any, str]:
+        shown = super()._shown_instead(request, obj)
+        return shown if obj is None else {**shown, "task": "task_shown"}
+
+    @admin.display(description=_("task"))
+    def task_shown(self, control: TaskControl) -> SafeString | str:
+        return task_link(control.task) if control.may_view_jobs else control.task  # type: ignore[attr-defined]
 
     def insert(self, row: TaskControl) -> None:
         """Write a new control, and let it take effect."""

@@ -16,6 +16,7 @@ from django.http import (
     HttpResponseRedirect,
 )
 from django.urls import reverse
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -43,7 +44,7 @@ from .home import LAST, RANGES, failures_url, read_hours
 from .links import jobs_url, task_url, tenant_link
 from .live_forms import SingleTuneForm
 from .tenant_input import NONE
-from .visible import may, visible_tenants
+from .visible import may, sees_queues, visible_tenants
 
 if TYPE_CHECKING:
     from .job_actions import JobActions
@@ -203,14 +204,15 @@ def _page(
     if may_control and form is None:
         form = LimitsForm(instance=control or TaskControl(task=asked.task))
     range_counts = figures.sums[asked.hours]
-    shown = Filter(asked.hours, asked.task, "", asked.tenant or "", "", queues)
+    tenant, linked = asked.tenant or "", sees_queues(request)
+    shown = Filter(asked.hours, asked.task, "", tenant, "", queues, linked)
     return model_admin.page(
         request,
         "admin/tenantqueue/task.html",
         gettext("Task %s") % asked.task,
         asked=asked,
         name=breakable(asked.task),
-        tenant=None if asked.tenant is None else tenant_link(asked.tenant),
+        tenant=_tenant(request, asked.tenant),
         all_url=task_url(asked.task, hours=asked.hours),
         ranges=[
             (task_url(asked.task, hours=hours, **asked.about), label, hours == asked.hours)
@@ -238,6 +240,12 @@ def _page(
         if may(request, "view", Change)
         else [],
     )
+
+
+def _tenant(request: HttpRequest, tenant: str | None) -> SafeString | str | None:
+    if tenant is None or not sees_queues(request):
+        return tenant
+    return tenant_link(tenant)
 
 
 def _job_filters(asked: Asked, **more: str) -> dict[str, str]:

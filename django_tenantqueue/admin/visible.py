@@ -60,3 +60,8 @@ def may(request: HttpRequest, action: str, model: type[Model]) -> bool:
         return False
     permission = f"{opts.app_label}.{get_permission_codename(action, opts)}"
     return bool(cast("Any", request.user).has_perm(permission))
+
+
+def sees_queues(request: HttpRequest) -> bool:
+    """Return whether the user may open the pages of queues, and that of a tenant."""
+    return may(request, "view", TenantQueue) or may(request, "change", TenantQueue)

@@ -27,14 +27,14 @@ from .base import EmptyList
 from .formats import (
     NOTHING,
     badge,
-    breakable,
     duration_text,
     failure_text,
     moment,
     number,
     state_badge,
 )
-from .links import job_url
+from .links import job_url, task_link, tenant_link
+from .visible import sees_queues
 from .worker_actions import DRAIN, STOP, WorkerActions
 
 BADGES = {
@@ -238,7 +238,8 @@ class WorkerAdmin(WorkerActions):
         context["may_view_jobs"] = self.may_view_jobs(request)
         if worker is not None and context["may_view_jobs"]:
             claims = worker_status.list_running(self.using, worker.pk)
-            context["jobs"] = [_row(claim) for claim in claims]
+            linked = sees_queues(request)
+            context["jobs"] = [_row(claim, linked=linked) for claim in claims]
             context["more_jobs"] = claims[0].of_worker - len(claims) if claims else 0
         return super().render_change_form(request, context, *args, **kwargs)
 
@@ -252,12 +253,13 @@ def _state(worker: Worker) -> WorkerState:
     return worker_status.state_of(worker, timezone.now(), _claims(worker))
 
 
-def _row(claim: RunningClaim) -> dict[str, Any]:
+def _row(claim: RunningClaim, *, linked: bool) -> dict[str, Any]:
     return {
         "id": claim.id,
         "url": job_url(claim.id),
-        "task": breakable(claim.task),
-        "where": f"{claim.tenant or NOTHING} / {claim.queue or NOTHING}",
+        "task": task_link(claim.task),
+        "tenant": tenant_link(claim.tenant) if linked else claim.tenant or NOTHING,
+        "queue": claim.queue or NOTHING,
         "badge": state_badge(claim.state),
         "attempt": f"{claim.attempt} / {claim.max_attempts}",
         "age": duration_text(claim.age_seconds),
