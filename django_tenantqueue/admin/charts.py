@@ -13,8 +13,9 @@ from ..histogram import BOUNDS
 from ..status.figures import duration_text
 
 WIDTH, HEIGHT = 120, 28
-BARS_WIDTH, BARS_HEIGHT, TOP, TEXT_LINE = 560, 120, 24, 162
-"""Of a histogram: the bars, the room above them, and where the text below them stands."""
+BARS_WIDTH, BARS_HEIGHT, TOP, TEXT_LINE, MARGIN = 480, 120, 24, 162, 24
+"""Of a histogram: the bars, the room above them, where the text below them stands, and the room for
+it on both sides."""
 LEAST_BARS, MOST_LABELS = 8, 7
 """A bar is at most as wide as one of so many; more bars than labels have some without text."""
 
@@ -94,9 +95,10 @@ def histogram(counts: Sequence[int], label: str) -> SafeString | str:
             )
         )
     return format_html(
-        '<svg class="tq-bars" viewBox="0 0 {} {}" role="img" aria-label="{}"><title>{}</title>'
+        '<svg class="tq-bars" viewBox="{} 0 {} {}" role="img" aria-label="{}"><title>{}</title>'
         '<text class="tq-most" x="0" y="{}">{}</text>{}<path d="M0 {}H{}"/></svg>',
-        BARS_WIDTH,
+        -MARGIN,
+        BARS_WIDTH + 2 * MARGIN,
         TEXT_LINE + 6,
         label,
         label,

@@ -220,7 +220,7 @@ def _page(
         ],
         cut=QUEUES_APART if asked.queues and len(asked.queues) > QUEUES_APART else None,
         figures=get_settings().figures,
-        tiles=_tiles(using, asked, figures, load),
+        tiles=_tiles(using, asked, figures, load, failures_url(**shown.query)),
         lines=_lines(figures),
         labels=list(RANGES.values()),
         waits=histogram(range_counts.waits, gettext("Waits by length")),
@@ -258,7 +258,9 @@ def _job_filters(asked: Asked, **more: str) -> dict[str, str]:
     return found
 
 
-def _tiles(using: str, asked: Asked, figures: TaskFigures, load: TaskLoad | None) -> list[Tile]:
+def _tiles(
+    using: str, asked: Asked, figures: TaskFigures, load: TaskLoad | None, failures: str
+) -> list[Tile]:
     points, counts = figures.points, figures.sums[asked.hours]
     active = Job.objects.using(using).active().filter(task=asked.task).order_by()
     if asked.queues is not None:
@@ -297,6 +299,7 @@ def _tiles(using: str, asked: Asked, figures: TaskFigures, load: TaskLoad | None
                 [p.failures for p in points], gettext("Failed runs over time"), "tq-spark-error"
             ),
             alarming=bool(counts.failed),
+            url=failures,
         ),
     ]
     if load is not None:

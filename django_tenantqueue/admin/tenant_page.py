@@ -141,6 +141,7 @@ def _page(
         may_resume=may_change and any(paused),
         may_erase=bool(paused) and _may_erase(request, tenant),
         jobs_url=jobs_url(**filters),
+        queues_url=f"{model_admin.list_url}?{urlencode({'q': tenant})}",
         downloads=[
             (form, f"{reverse('admin:tenantqueue_job_export', args=[form])}?{urlencode(filters)}")
             for form in ("jsonl", "csv")

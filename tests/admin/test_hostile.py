@@ -6,6 +6,7 @@ import pytest
 from django.test import Client, override_settings
 from django.urls import reverse
 
+from django_tenantqueue.admin.links import task_url, tenant_url
 from django_tenantqueue.contrib.retention.control import make_retention_rule
 from django_tenantqueue.models import Change, Worker
 from django_tenantqueue.operations import control
@@ -39,6 +40,9 @@ def test_no_page_has_a_hostile_string_as_it_is(admin_client: Client) -> None:
             url_of("job", "changelist") + f"{rows.job.pk}/again/",
             url_of("change", "change", Change.objects.latest("pk").pk),
             f"{reverse('admin:tenantqueue_failures')}?task={HOSTILE}.failing",
+            tenant_url(HOSTILE),
+            task_url(f"{HOSTILE}.failing"),
+            task_url(f"{HOSTILE}.failing", tenant=HOSTILE),
         ]
         seen = 0
         found: list[tuple[str, str]] = []

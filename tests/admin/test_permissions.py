@@ -121,11 +121,11 @@ def test_who_may_view_lines_alone_sees_none_of_their_jobs(operator: Operator, mo
     url = url_of(model, "change", line.pk)
 
     text = text_of(operator(f"view_{model}").get(url))
-    allowed = text_of(operator(f"view_{model}", "view_job").get(url))
+    allowed = operator(f"view_{model}", "view_job").get(url).content.decode()
 
     assert "You are not allowed to view jobs." in text
     assert noop.name not in text
-    assert noop.name in allowed
+    assert noop.name in allowed.replace("<wbr>", "")
 
 
 def test_change_permission_is_enough_to_act(operator: Operator) -> None:

@@ -65,6 +65,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
         **TUNED,
         "failures": VIEW,
         "failure_group": VIEW,
+        "task": VIEW,
         "live": VIEW,
         "value": VIEW,
         "again": ADD | CHANGE,
@@ -92,6 +93,9 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
         **PAUSED,
         "add": ADD,
         "overview": VIEW,
+        "tenant": VIEW,
+        "button:_pause": CHANGE,
+        "button:_resume": CHANGE,
         "action:retire_selected": CHANGE,
         "action:unretire_selected": CHANGE,
     },
@@ -211,6 +215,8 @@ def log_in(kind: str) -> Client:
 def address_of(model: str, way: str, pk: int) -> str:
     if way in ("failures", "failure_group", "overview"):
         return reverse(f"admin:tenantqueue_{way}", query={"task": "t", "error": "e"})
+    if way in ("task", "tenant"):
+        return reverse(f"admin:tenantqueue_{way}", query={"task": "t", "tenant": THEIRS})
     if way == "export":
         return url_of(model, way, "csv")
     if way == "details":

@@ -229,6 +229,12 @@ def addresses(ours: Rows, theirs: Rows) -> Iterator[str]:
     for pair in (f"{OURS}.failing&error={OURS}.Error", "shared.task&error=SharedError"):
         yield f"{group}?task={pair}"
     yield f"{group}?task={THEIRS}.failing&error={THEIRS}.Error"
+    for tenant in (OURS, THEIRS):
+        for query in (f"tenant={tenant}", f"tenant={tenant}&hours=168", f"tenant={tenant}&live=1"):
+            yield f"{reverse('admin:tenantqueue_tenant')}?{query}"
+        for task in (f"{tenant}.failing", "shared.task", noop.name):
+            yield f"{reverse('admin:tenantqueue_task')}?task={task}"
+            yield f"{reverse('admin:tenantqueue_task')}?task={task}&tenant={tenant}"
     for model in LISTS:
         listed = url_of(model, "changelist")
         queries = [

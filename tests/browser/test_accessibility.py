@@ -11,6 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
+from django_tenantqueue.admin.links import task_url, tenant_url
 from django_tenantqueue.contrib.alerts.control import make_alert_rule
 from django_tenantqueue.contrib.alerts.models import Alert
 from django_tenantqueue.contrib.api.control import make_token
@@ -106,6 +107,8 @@ def fill() -> list[str]:
         f"{ADMIN}job/{failed.pk}/again/",
         f"{ADMIN}job/failures/",
         f"{ADMIN}job/failures/group/?{group}",
+        tenant_url("acme"),
+        task_url(noop.name),
     ]
 
 
