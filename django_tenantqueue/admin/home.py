@@ -104,7 +104,7 @@ def context_of(
     using = get_settings().database
     overview = read_overview(using, hours, tenants, idle=tenant is not None)
     sees_jobs = may(request, "view", Job)
-    about = {} if tenant is None else {"tenant": tenant}
+    about: dict[str, str | int] = {} if tenant is None else {"tenant": tenant}
     address = f"{url}?{urlencode({**about, 'hours': hours})}"
     return {
         "shown": True,
@@ -271,7 +271,7 @@ def _queue(line: QueueLine) -> dict[str, Any]:
     }
 
 
-def _task(line: TaskLine, hours: int, about: Mapping[str, str]) -> dict[str, Any]:
+def _task(line: TaskLine, hours: int, about: Mapping[str, str | int]) -> dict[str, Any]:
     return {
         "name": breakable(line.task),
         "url": task_url(line.task, hours=hours, **about),

@@ -120,9 +120,8 @@ class JobAdmin(JobPages):
 
     def get_list_display(self, request: HttpRequest) -> Any:
         """Return the columns; tenants are links for users who may open their pages."""
-        columns = super().get_list_display(request)
-        plain = {} if sees_queues(request) else {"where": "where_unlinked"}
-        return [plain.get(column, column) for column in columns]
+        where = "where" if sees_queues(request) else "where_unlinked"
+        return [where if name == "where" else name for name in self.list_display]
 
     @admin.display(description=_("tenant / queue"))
     def where(self, job: Job) -> SafeString | str:

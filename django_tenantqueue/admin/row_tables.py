@@ -40,8 +40,9 @@ class RowTable:
 def admin_of(request: HttpRequest, site: admin.AdminSite, model: type[Model]) -> Any:
     """Return the admin of a model if the user may see its rows; None otherwise."""
     found = site._registry.get(model)
-    is_ours = isinstance(found, TenantQueueModelAdmin)
-    return found if is_ours and found.has_view_or_change_permission(request) else None
+    if not isinstance(found, TenantQueueModelAdmin):
+        return None
+    return found if found.has_view_or_change_permission(request) else None
 
 
 def row_table(
@@ -61,7 +62,7 @@ def row_table(
         return None
     shown = found[:LISTED]
     model_admin.load(shown)
-    columns = [c for c in model_admin.get_list_display(request) if c != "action_checkbox"]
+    columns: list[Any] = list(model_admin.get_list_display(request))
     links = model_admin.get_list_display_links(request, columns) or ()
     opts = model_admin.opts
     page = f"admin:{opts.app_label}_{opts.model_name}_change"

@@ -45,7 +45,7 @@ def users_at_limit(using: str, queue_ids: Sequence[int]) -> list[str]:
     held = Job.objects.using(using).unfinished().filter(held_by=gate_keys.LIMIT_USER)
     jobs = held.filter(queue_id__in=queue_ids).order_by()
     with read_in_order(using):
-        return sorted(set(jobs.values_list("limit_user", flat=True)[:VISITED]))
+        return sorted({str(key) for key in jobs.values_list("limit_user", flat=True)[:VISITED]})
 
 
 def count_held(held: Iterable[HeldJobs]) -> HeldCounts:

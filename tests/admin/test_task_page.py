@@ -20,6 +20,7 @@ from tests.admin.test_visible_tenants import LIMITED, OURS, THEIRS
 from tests.factories import make_figure, make_job, make_queue
 from tests.testapp.tasks import noop
 
+NEEDS = "alerts api fireworq retention routing schedules"
 pytestmark = pytest.mark.django_db
 Operator = Callable[..., Client]
 TASK = "app.tasks.send"
