@@ -24,6 +24,8 @@ VALUES: dict[str, list[Any]] = {"form": ["csv"], "part": ["arguments", "result",
 QUERIES: dict[str, list[str]] = {
     "preview": ["cron=*+*+*+*+*"],
     "failure_group": [urlencode({"task": noop.name, "error": "ValueError"})],
+    "task": [urlencode({"task": noop.name}), urlencode({"task": noop.name, "tenant": "acme"})],
+    "tenant": ["tenant=acme", "tenant="],
 }
 """What a page is asked with, by the end of its name. Others are asked without a query."""
 PAGED = ("job", "change")
