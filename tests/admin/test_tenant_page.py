@@ -7,6 +7,7 @@ from collections.abc import Callable
 import psycopg
 import pytest
 from django.test import Client, override_settings
+from django.urls import resolve
 
 from django_tenantqueue.admin import tenant_page
 from django_tenantqueue.admin.links import tenant_url
@@ -173,6 +174,22 @@ def test_erasure_that_takes_long_is_continued_by_the_next_request(
     monkeypatch.undo()
     assert "was erased" in text_of(client.post(tenant_url(OURS), posted, follow=True))
     assert not TenantQueue.objects.filter(tenant=OURS).exists()
+
+
+def test_erasure_commits_its_steps_also_where_requests_are_transactions() -> None:
+    view = resolve(tenant_url("acme").partition("?")[0]).func
+
+    assert view._non_atomic_requests == {"default"}
+
+
+def test_refresh_reads_the_part_that_changes_alone(admin_client: Client) -> None:
+    make_job(make_queue("acme", "own"))
+    page = admin_client.get(tenant_url("acme"))
+
+    part = admin_client.get(page.context["refresh_url"]).content.decode()
+
+    assert part.strip().startswith('<div id="tq-home" data-live="home">')
+    assert "own" in part
 
 
 def test_nothing_is_erased_while_jobs_run(operator: Operator) -> None:
