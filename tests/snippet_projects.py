@@ -65,7 +65,12 @@ SETTINGS = {
 }
 """What the settings of a page's project have in TENANTQUEUE."""
 
-TYPES_ONLY = {("howto/shards", 3), ("howto/shards", 6), ("howto/type-checking", 2)}
+TYPES_ONLY = {
+    ("howto/shards", 3),
+    ("howto/shards", 4),
+    ("howto/shards", 7),
+    ("howto/type-checking", 2),
+}
 """Snippets that only a type checker reads here: their option belongs to an app of the reader, or
 they need a second database."""
 
