@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
-from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -90,7 +89,7 @@ def test_columns_of_the_diagram_change_as_those_of_a_job(worker):
             assert maintain.promote("default") == 1
         elif step.text.startswith("returns"):
             # a start that is stored stays
-            ends = [replace(success(job), age_seconds=None) for job in held]
+            ends = [success(job)._replace(age_seconds=None) for job in held]
             assert exchange(worker.db, worker.id, finished=ends).finished == {job_id}
         after = columns_of(job_id)
         assert after["state"] == step.wrote.get("state", before["state"])
