@@ -18,7 +18,7 @@ from django.utils.formats import localize
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from .batches import BATCH
+from .batch_sizes import BATCH
 from .conf import get_settings
 from .exceptions import Cancelled, InvalidArgument, Permanent
 from .execution.current_job import current_job

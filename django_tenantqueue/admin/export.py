@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.utils import timezone
 
-from ..batches import BATCH, SMALL_BATCH
+from ..batch_sizes import BATCH, SMALL_BATCH
 from ..status.stored_rows import Column, Row, json_rows, json_text, plain
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")

@@ -1,4 +1,7 @@
-"""The list of jobs: pages found by ids, never by counting, whatever the filters are."""
+"""The pages of the list of jobs: found by ids, never by counting, whatever the filters are.
+
+Its columns are in jobs.py (`list_display`). What they read is in SHOWN.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 
-from ..batches import BATCH
+from ..batch_sizes import BATCH
 from ..calls.sources import known_names
 from ..conf import get_settings
 from ..exceptions import InvalidArgument

@@ -7,7 +7,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..batches import BATCH
+from ..batch_sizes import BATCH
 from ..models import ConcurrentJobMonitor, Job
 from ..operations.monitor_control import DETAILS_SHOWN, list_details
 from ..status.monitor_details import walk_details

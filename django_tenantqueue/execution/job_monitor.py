@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from asgiref.sync import sync_to_async
 
-from ..batches import BATCH, SMALL_BATCH
+from ..batch_sizes import BATCH, SMALL_BATCH
 from ..conf import get_settings
 from ..models import Job
 from ..queries.lists import NEWEST

@@ -11,7 +11,7 @@ from django.db import connections, transaction
 from django.db.models.base import ModelState
 
 from .. import signals
-from ..batches import BATCH_BYTES
+from ..batch_sizes import BATCH_BYTES
 from ..calls import tracing
 from ..calls.context import with_trace
 from ..calls.options import Options

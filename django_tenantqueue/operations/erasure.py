@@ -12,7 +12,7 @@ from django.core.cache import caches
 from django.db import transaction
 from django.db.models import Model, QuerySet
 
-from ..batches import BATCH
+from ..batch_sizes import BATCH
 from ..exceptions import InvalidOption, InvalidState
 from ..features import Feature, hooks
 from ..gate_keys import gate_key

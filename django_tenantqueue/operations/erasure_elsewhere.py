@@ -11,7 +11,7 @@ from django.db.models import BooleanField, Q, QuerySet, TextField
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Cast
 
-from ..batches import BATCH
+from ..batch_sizes import BATCH
 from ..features import Feature, hooks
 from ..models import Change, ConcurrentJobMonitor, Duty, Job, Mute, Worker
 from .bulk_actions import ACTIONS, TASK_PREFIX

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import transaction
 
-from ..batches import BATCH
+from ..batch_sizes import BATCH
 from ..calls.sources import RegisteredTask
 from ..conf import alias_of
 from ..models import Change, TenantQueue

@@ -18,7 +18,7 @@ from itertools import islice
 import psycopg
 from django.db import DatabaseError, connections, transaction
 
-from ..batches import SMALL_BATCH
+from ..batch_sizes import SMALL_BATCH
 from ..conf import get_settings
 from ..exceptions import DuplicateJob
 from ..gate_keys import EXCLUSIVE, LIMIT_USER, MONITOR, ORDER, SESSION, TASK, JobGates

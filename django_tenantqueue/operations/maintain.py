@@ -10,7 +10,7 @@ import psycopg
 from django.db import transaction
 from django.db.models.functions import Now
 
-from ..batches import BATCH
+from ..batch_sizes import BATCH
 from ..conf import get_settings
 from ..exceptions import Cancelled
 from ..features import Feature, hooks

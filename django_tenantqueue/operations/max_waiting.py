@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from time import monotonic
 
-from ..batches import REMEMBERED_SECONDS
+from ..batch_sizes import REMEMBERED_SECONDS
 from ..queries.enqueue import count_waiting
 
 LEAST_SECONDS = REMEMBERED_SECONDS / 100

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from ..batches import BATCH
+from ..batch_sizes import BATCH
 from ..conf import alias_of, get_settings
 from ..gate_keys import MONITOR, JobGates
 from ..models import ConcurrentJobMonitor, Job

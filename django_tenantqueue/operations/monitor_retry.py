@@ -8,7 +8,7 @@ from typing import Self
 
 from django.db import transaction
 
-from ..batches import BATCH
+from ..batch_sizes import BATCH
 from ..exceptions import InvalidState
 from ..models import Change, ConcurrentJobMonitor
 from ..queries.lists import NEWEST

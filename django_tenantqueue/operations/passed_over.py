@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import islice
 
-from ..batches import BATCH
+from ..batch_sizes import BATCH
 from ..gate_keys import SESSION
 from ..queries.base import Where
 from ..queries.claim import Key, Pair

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from django.db.models import QuerySet
 
-from ..batches import BATCH
+from ..batch_sizes import BATCH
 from ..calls.options import Options
 from ..calls.sources import registered_tasks
 from ..calls.tenant import get_tenant

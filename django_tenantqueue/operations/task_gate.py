@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import psycopg
 from django.db import DatabaseError
 
-from ..batches import BATCH
+from ..batch_sizes import BATCH
 from ..gate_keys import EXCLUSIVE, LIMIT_USER, MONITOR, TASK, JobGates
 from ..queries import tasks as queries
 from ..queries.base import Where, fetch

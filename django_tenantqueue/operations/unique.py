@@ -17,7 +17,7 @@ from datetime import timedelta
 from django.db import connections, transaction
 from django.utils import timezone
 
-from ..batches import BATCH
+from ..batch_sizes import BATCH
 from ..calls.unique import LOG, RAISE, REJECT, REPLACE, RESCHEDULE, Unique
 from ..exceptions import Cancelled, DuplicateJob
 from ..gate_keys import JobGates

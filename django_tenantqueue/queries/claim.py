@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from ..batches import BATCH
+from ..batch_sizes import BATCH
 from .base import array
 from .gates import Place
 from .locks import LockClass

@@ -11,7 +11,7 @@ from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Left
 from django.utils import timezone
 
-from ..batches import BATCH
+from ..batch_sizes import BATCH
 from ..models import Job, TenantQueue
 from ..queries.failures import FailedJob, list_failed_jobs, list_jobs_to_retry
 from ..queries.figures import (

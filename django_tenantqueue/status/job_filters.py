@@ -14,7 +14,7 @@ from typing import Any
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..batches import BATCH
+from ..batch_sizes import BATCH
 from ..exceptions import InvalidArgument
 from ..models import TenantQueue
 from ..queries.lists import NEWEST, JobFilter

@@ -7,7 +7,7 @@ from itertools import islice
 
 from django.db import connections, transaction
 
-from ..batches import SMALL_BATCH
+from ..batch_sizes import SMALL_BATCH
 from ..models import Job, TenantQueue
 from .masking import masked_columns
 from .stored_rows import Column, json_rows, stored_columns

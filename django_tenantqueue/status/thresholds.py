@@ -1,6 +1,6 @@
 """From when a condition holds: what pages, commands, metrics and alerts call late or failing.
 
-How a condition is found is in conditions/found.py, and its text in conditions/texts.py. A worker is
+How a condition is found is in conditions/found.py, and its text in conditions/core.py. A worker is
 silent after SILENT of models/worker.py.
 """
 

@@ -44,9 +44,9 @@ from .child.return_claims import RETRIABLE
 from .config import KILL_SECONDS, WorkerConfig
 from .connection import PROBE_SECONDS, WorkerConnection, connect
 from .shared_memory import BegunJob, SharedMemory
+from .supervisor.kill_limits import said_of
 from .supervisor.lease import Lease
 from .supervisor.lease_watch import LeaseWatch
-from .supervisor.process_limits import said_of
 
 logger = logging.getLogger("django_tenantqueue")
 

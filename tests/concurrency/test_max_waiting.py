@@ -10,7 +10,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import connection, transaction
 
-from django_tenantqueue.batches import REMEMBERED_SECONDS
+from django_tenantqueue.batch_sizes import REMEMBERED_SECONDS
 from django_tenantqueue.calls.unique import Unique
 from django_tenantqueue.exceptions import QueueFull, QueueRetired
 from django_tenantqueue.models import Job, UniqueKey

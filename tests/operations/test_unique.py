@@ -20,7 +20,7 @@ from django_tenantqueue import (
     delayed,
     task,
 )
-from django_tenantqueue.batches import BATCH
+from django_tenantqueue.batch_sizes import BATCH
 from django_tenantqueue.calls.arguments import encode_args
 from django_tenantqueue.calls.sources import describe_method
 from django_tenantqueue.calls.unique import MODES

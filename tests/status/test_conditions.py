@@ -13,7 +13,7 @@ from django_tenantqueue.features import Condition, Feature, Severity
 from django_tenantqueue.models import TaskControl
 from django_tenantqueue.states import State
 from django_tenantqueue.status.conditions import Code, Look, conditions, of, problems
-from django_tenantqueue.status.conditions.texts import CORE
+from django_tenantqueue.status.conditions.core import CORE
 from django_tenantqueue.status.explanation import explain
 from tests.factories import make_job, make_queue, make_worker
 

@@ -9,7 +9,7 @@ import pytest
 
 from django_tenantqueue.worker.shared_memory import SharedMemory, Why
 from django_tenantqueue.worker.supervisor.child import Child
-from django_tenantqueue.worker.supervisor.process_limits import explain_death
+from django_tenantqueue.worker.supervisor.kill_limits import explain_death
 
 
 def begun(shared_memory: SharedMemory, job_id: int, limit: float | None = None) -> int:

@@ -15,7 +15,7 @@ from django.db import connections, transaction
 from django.db.models import Min
 from django.utils import timezone
 
-from ...batches import BATCH, SMALL_BATCH, STAMP_SECONDS
+from ...batch_sizes import BATCH, SMALL_BATCH, STAMP_SECONDS
 from ...conf import get_settings, settings_of
 from ...status.display_limits import LISTED, MESSAGE
 from ...text import clean_text

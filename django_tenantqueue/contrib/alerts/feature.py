@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from django.db.models import Model, Q
 from django.http import HttpRequest
 
-from ...batches import BATCH
+from ...batch_sizes import BATCH
 from ...conf import settings_of
-from ...duties import WhenDue
 from ...features import Condition, Duty, Feature
+from ...when_due import WhenDue
 from . import services
 from .models import Alert, AlertRule
 from .settings import AlertSettings

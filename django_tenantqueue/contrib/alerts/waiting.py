@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext
 
-from ...batches import SMALL_BATCH
+from ...batch_sizes import SMALL_BATCH
 from ...features import Sighting
 from ...gate_keys import MONITOR
 from ...models import TenantQueue

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Model
 from django.utils import timezone
 
-from ...batches import BATCH
+from ...batch_sizes import BATCH
 from ...conf import main_database
 from ...features import Duty, Feature
 from .idempotency import prune_idempotency_keys

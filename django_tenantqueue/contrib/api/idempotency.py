@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
-from ...batches import BATCH
+from ...batch_sizes import BATCH
 from ...queries.base import fetch
 from .exceptions import IdempotencyKeyReused
 from .models import ApiToken, IdempotencyKey

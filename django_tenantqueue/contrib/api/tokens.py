@@ -12,7 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from ...batches import REMEMBERED, REMEMBERED_SECONDS, STAMP_SECONDS
+from ...batch_sizes import REMEMBERED, REMEMBERED_SECONDS, STAMP_SECONDS
 from ...conf import main_database
 from ...operations.actor import current_actor
 from ...operations.tuning import (

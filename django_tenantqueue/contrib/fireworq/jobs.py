@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 
-from ...batches import BATCH
+from ...batch_sizes import BATCH
 from ...calls.given_options import merged
 from ...calls.options import Options
 from ...calls.sources import INTERNAL, known_task

@@ -14,7 +14,7 @@ from django.db.models.functions import Cast
 from django.db.models.lookups import GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual
 from django.utils.dateparse import parse_duration
 
-from ...batches import BATCH_BYTES, SMALL_BATCH
+from ...batch_sizes import BATCH_BYTES, SMALL_BATCH
 from ...calls.arguments import read_float
 from ...models import Job
 from ...queries.base import array

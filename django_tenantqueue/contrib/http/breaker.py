@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ...batches import REMEMBERED
+from ...batch_sizes import REMEMBERED
 from ...conf import settings_of
 from ...exceptions import Postpone
 from .settings import HttpSettings

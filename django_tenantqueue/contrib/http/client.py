@@ -17,7 +17,7 @@ from django.utils.module_loading import import_string
 from yarl import URL
 
 from ... import __version__
-from ...batches import REMEMBERED, REMEMBERED_SECONDS
+from ...batch_sizes import REMEMBERED, REMEMBERED_SECONDS
 from ...conf import get_settings, settings_of
 from .addresses import Hosts, Networks, check_address, read_address
 from .answer import Answer

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from django.db import connections
 
-from ...batches import REMEMBERED, REMEMBERED_SECONDS
+from ...batch_sizes import REMEMBERED, REMEMBERED_SECONDS
 from ...queries.base import fetch
 from ...queries.enqueue import in_test_case
 from ...text import matches

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from django.core.checks import register
 from django.db.models import Model, Q
 
-from ...duties import WhenDue
 from ...features import Condition, Duty, Feature
+from ...when_due import WhenDue
 from .declared import check_schedules, read_schedule, sync_schedules
 from .firing import fire_schedules, seconds_to_next_schedule
 from .models import Schedule

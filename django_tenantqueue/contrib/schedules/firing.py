@@ -16,7 +16,7 @@ from django.db import connections, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from ...batches import SMALL_BATCH
+from ...batch_sizes import SMALL_BATCH
 from ...calls.arguments import decode_args
 from ...calls.given_options import merged
 from ...calls.options import Options

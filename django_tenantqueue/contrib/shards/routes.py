@@ -20,7 +20,7 @@ from django.db import InterfaceError, OperationalError, ProgrammingError, connec
 from django.db.models import Model
 from django.utils.connection import ConnectionDoesNotExist
 
-from ...batches import REMEMBERED, REMEMBERED_SECONDS
+from ...batch_sizes import REMEMBERED, REMEMBERED_SECONDS
 from ...conf import main_database, settings_of
 from ...exceptions import Unsupported
 from ...models import ConcurrentJobMonitor, Job

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from django.db import connections, transaction
 from django.db.models import F
 
-from ...batches import REMEMBERED_SECONDS
+from ...batch_sizes import REMEMBERED_SECONDS
 from ...calls.options import check_tenant
 from ...exceptions import InvalidOption, InvalidState, Unsupported
 from ...models import TenantQueue

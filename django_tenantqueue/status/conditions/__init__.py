@@ -11,10 +11,10 @@ from django.utils.translation import gettext
 
 from ...features import Condition, Feature, Named, Problem, hooks, undone_alone
 from ..display_limits import NAMED
+from .core import CORE, Code
 from .found import names
 from .look import Look
 from .muting import by_mute
-from .texts import CORE, Code
 
 __all__ = ["Code", "Condition", "Look", "conditions", "listed_text", "names", "of", "problems"]
 __all__ += ["objects_of", "sentence", "text_of"]

@@ -1,6 +1,6 @@
 """Why a job does not run: every cause there is, worst first, and what would change it.
 
-The sentences are those of `status/conditions/texts.py`.
+The sentences are those of `status/conditions/core.py`.
 """
 
 from ..conditions import Code

@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from ...batches import BATCH
+from ...batch_sizes import BATCH
 from ...calls.sources import has_task, known_names, lacks_task
 from ...execution.current_job import RunningJob
 from ...execution.job_log import about

@@ -25,8 +25,8 @@ from ..child.process import FAILED, HELD_SIGNALS, WorkerProcess, die_with_parent
 from ..config import WorkerConfig
 from ..shared_memory import SharedMemory
 from .child import Child
+from .kill_limits import explain_death, how_it_ended
 from .lease import KEEPALIVE, Lease
-from .process_limits import explain_death, how_it_ended
 
 logger = logging.getLogger("django_tenantqueue")
 

@@ -1,4 +1,7 @@
-"""Does the fleet's maintenance in whichever supervisor holds the advisory lock."""
+"""Does the fleet's maintenance in whichever supervisor holds the advisory lock.
+
+The core's tasks and their intervals are below, those of apps in their feature.py.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,7 @@ import psycopg
 from django.db import Error as DjangoError
 from django.db import OperationalError, connections, transaction
 
-from ...batches import BATCH
-from ...duties import WhenDue
+from ...batch_sizes import BATCH
 from ...features import Duty, Feature, hooks
 from ...operations import maintain
 from ...operations.gates import Sweep
@@ -30,6 +32,7 @@ from ...queries.workers import take_lead
 from ...schema import missing_table
 from ...status.display_limits import MESSAGE
 from ...text import clean_text
+from ...when_due import WhenDue
 from ..connection import PROBE_SECONDS
 from ..waiting import next_tick
 from .lease import Lease

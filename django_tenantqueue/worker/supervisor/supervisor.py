@@ -1,6 +1,8 @@
 """The supervisor: starts the children, replaces those that die, hands on signals.
 
-No user code runs here. Between checks of its children it does the maintenance, if it is the leader.
+A child that is asked to stop ends its jobs itself (child/process.py). Here only late children are
+killed. No user code runs here. Between checks of its children it does the maintenance, if it is the
+leader.
 """
 
 from __future__ import annotations
@@ -28,10 +30,10 @@ from .child import Child
 from .children import Children
 from .health_port import HealthPort
 from .heartbeat_file import HeartbeatFile
+from .kill_limits import ProcessLimits
 from .lease import Lease
 from .lease_watch import LeaseWatch
 from .maintenance import Maintenance
-from .process_limits import ProcessLimits
 from .systemd import SystemdNotifier
 
 logger = logging.getLogger("django_tenantqueue")

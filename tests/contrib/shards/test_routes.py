@@ -14,7 +14,7 @@ from django.db import OperationalError, connections, transaction
 from django.test import override_settings
 
 from django_tenantqueue import control
-from django_tenantqueue.batches import REMEMBERED_SECONDS
+from django_tenantqueue.batch_sizes import REMEMBERED_SECONDS
 from django_tenantqueue.conf import database, settings_of
 from django_tenantqueue.contrib.shards import routes, services, setup
 from django_tenantqueue.contrib.shards.control import (

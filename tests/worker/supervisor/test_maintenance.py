@@ -11,12 +11,12 @@ from django.db import connection
 from django.test import override_settings
 from django.utils import timezone
 
-from django_tenantqueue.duties import LOCKED_SECONDS, WhenDue
 from django_tenantqueue.features import Duty
 from django_tenantqueue.models import Duty as DutyRow
 from django_tenantqueue.operations import control, maintain
 from django_tenantqueue.queries import control as queries
 from django_tenantqueue.queries.locks import KEY, LockKey
+from django_tenantqueue.when_due import LOCKED_SECONDS, WhenDue
 from django_tenantqueue.worker.connection import PROBE_SECONDS, connect
 from django_tenantqueue.worker.supervisor import maintenance
 from django_tenantqueue.worker.supervisor.lease import Lease
