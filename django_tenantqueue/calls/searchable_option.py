@@ -1,7 +1,7 @@
 """Searchable arguments of a task: `@task(searchable=…)`, and what a job's row says of them.
 
 The stored arguments of a job have another key, `search`, where the task declares some: a list of
-keys such as `invoice=4711`. A column that is made from it has an index.
+keys such as `invoice=4711`. It has an index.
 """
 
 from __future__ import annotations

@@ -52,27 +52,9 @@ DECLARE
         FROM jsonb_array_elements($4) WITH ORDINALITY f
     );
 BEGIN
-    -- all columns but `search`, which PostgreSQL makes
-    INSERT INTO tenantqueue_job_hot (
-        id, run_at, created_at, queued_at, started_at, finished_at, expires_at,
-        cancel_requested_at, task_at, worker_id, monitor_id, previous_id, timeout_seconds,
-        hard_timeout_seconds, progress_done, progress_total, queue_id, claim_seq, lane,
-        priority, attempt, max_attempts, crashes, final, is_async, session_skip, session_halt,
-        state, task, source_type, source_id, source_method, args, held_by, session_key,
-        limit_user, exclusive_key, unique_key, unique_mode, labels, created_by, context,
-        progress_message, stats, result, result_ref, errors, follow_ups
-    )
-    SELECT
-        job.id, job.run_at, job.created_at, job.queued_at, job.started_at, job.finished_at,
-        job.expires_at, job.cancel_requested_at, job.task_at, job.worker_id, job.monitor_id,
-        job.previous_id, job.timeout_seconds, job.hard_timeout_seconds, job.progress_done,
-        job.progress_total, job.queue_id, job.claim_seq, job.lane, job.priority, job.attempt,
-        job.max_attempts, job.crashes, job.final, job.is_async, job.session_skip,
-        job.session_halt, job.state, job.task, job.source_type, job.source_id,
-        job.source_method, job.args, job.held_by, job.session_key, job.limit_user,
-        job.exclusive_key, job.unique_key, job.unique_mode, job.labels, job.created_by,
-        job.context, job.progress_message, job.stats, job.result, job.result_ref, job.errors,
-        job.follow_ups
+    -- the columns by their names, so that those which are added later are copied, too
+    INSERT INTO tenantqueue_job_hot
+    SELECT job.*
     FROM jsonb_array_elements(due) AS next (value)
     CROSS JOIN LATERAL (
         SELECT coalesce(

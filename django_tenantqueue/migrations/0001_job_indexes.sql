@@ -74,5 +74,5 @@ CREATE INDEX tenantqueue_job_held ON tenantqueue_job_hot (queue_id, held_by, run
 -- made at once: else some statement of a worker would make the entries of thousands of jobs.
 CREATE INDEX tenantqueue_job_labels ON tenantqueue_job_hot USING gin (labels)
     WITH (fastupdate = off) WHERE labels IS NOT NULL;
-CREATE INDEX tenantqueue_job_search ON tenantqueue_job_hot USING gin (search)
-    WITH (fastupdate = off) WHERE search IS NOT NULL;
+CREATE INDEX tenantqueue_job_search ON tenantqueue_job_hot USING gin ((args -> 'search'))
+    WITH (fastupdate = off) WHERE args ? 'search';

@@ -52,8 +52,6 @@ CREATE TABLE tenantqueue_job (
     result_ref text,
     errors jsonb,
     follow_ups jsonb,
-    -- the keys of searchable arguments: calls/searchable_option.py
-    search jsonb GENERATED ALWAYS AS (args -> 'search') STORED,
     CONSTRAINT tenantqueue_job_finished CHECK (final = (finished_at IS NOT NULL)),
     CONSTRAINT tenantqueue_job_final CHECK (final = (state IN ('success', 'error', 'cancelled'))),
     CONSTRAINT tenantqueue_job_active CHECK (
@@ -115,8 +113,8 @@ CREATE INDEX tenantqueue_history_errors
 -- Labels, and arguments that a task declares searchable. Other jobs are in neither.
 CREATE INDEX tenantqueue_history_labels ON tenantqueue_job_history USING gin (labels)
     WHERE labels IS NOT NULL;
-CREATE INDEX tenantqueue_history_search ON tenantqueue_job_history USING gin (search)
-    WHERE search IS NOT NULL;
+CREATE INDEX tenantqueue_history_search ON tenantqueue_job_history USING gin ((args -> 'search'))
+    WHERE args ? 'search';
 
 -- Normally empty: takes rows for which maintenance has made no month yet, so that a finish
 -- never fails.

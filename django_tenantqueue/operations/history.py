@@ -26,7 +26,6 @@ from psycopg.pq import TransactionStatus
 
 from ..conf import get_settings
 from ..features import Feature, hooks
-from ..models import Job
 from ..queries.base import LOCK_MILLISECONDS, fetch, ready_connection
 from ..queries.locks import KEY, LockKey
 
@@ -164,17 +163,13 @@ def make_leaf(using: str, month: date) -> bool:
     name = sql.Identifier(leaf.name)
     start, end = sql.Literal(leaf.start.isoformat()), sql.Literal(leaf.end.isoformat())
     history, default = sql.Identifier(HISTORY), sql.Identifier(DEFAULT_LEAF)
-    columns = sql.SQL(", ").join(  # without those that PostgreSQL makes
-        sql.Identifier(str(field.column)) for field in Job._meta.concrete_fields
-    )
     within = sql.SQL("finished_at >= {} AND finished_at < {}").format(start, end)
     with _bounded(using) as cursor:
         if _exists(cursor, leaf.name):
             return False
         cursor.execute(
             sql.SQL(
-                "CREATE TABLE {} (LIKE {} INCLUDING DEFAULTS INCLUDING GENERATED "
-                "INCLUDING CONSTRAINTS, "
+                "CREATE TABLE {} (LIKE {} INCLUDING DEFAULTS INCLUDING CONSTRAINTS, "
                 "CONSTRAINT {} PRIMARY KEY (id), CONSTRAINT {} CHECK (final), "
                 "CONSTRAINT {} CHECK ({}))"
             ).format(
@@ -190,8 +185,8 @@ def make_leaf(using: str, month: date) -> bool:
         cursor.execute(
             sql.SQL(
                 "WITH stray AS (DELETE FROM {} WHERE {} RETURNING *) "
-                "INSERT INTO {} ({columns}) SELECT {columns} FROM stray"
-            ).format(default, within, name, columns=columns)
+                "INSERT INTO {} SELECT * FROM stray"
+            ).format(default, within, name)
         )
         cursor.execute(
             sql.SQL("ALTER TABLE {} ATTACH PARTITION {} FOR VALUES FROM ({}) TO ({})").format(

@@ -263,7 +263,7 @@ def test_tables_that_are_not_ours_are_left_alone_when_they_are_attached():
     with connection.cursor() as cursor:
         cursor.execute(
             "CREATE TABLE tenantqueue_job_history_archive (LIKE tenantqueue_job_history "
-            "INCLUDING GENERATED INCLUDING CONSTRAINTS)"
+            "INCLUDING CONSTRAINTS)"
         )
         cursor.execute(
             "ALTER TABLE tenantqueue_job_history ATTACH PARTITION "

@@ -473,7 +473,8 @@ CASES: dict[str, list[Case]] = {
                 "names": ["default", "default"],
                 "num_slots": [5, None],
                 "executors": [None, None],
-            }
+            },
+            first_walk=CATALOGS,
         ),
     ],
     "delete_jobs": [Case(ids("failed"), ("tenantqueue_history_pkey",), 8000)],

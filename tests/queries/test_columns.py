@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib.resources import files
 
 from django_tenantqueue.models import Job
 from django_tenantqueue.queries.base import statement
@@ -28,16 +27,6 @@ def columns_written(name: str, table: str) -> set[str]:
 def columns_of_jobs() -> set[str]:
     # a slot of a task is never kept
     return {str(field.column) for field in Job._meta.concrete_fields} - {"task_at"}
-
-
-def test_follow_up_has_all_columns():
-    text = (files("django_tenantqueue") / "migrations" / "0001_functions.sql").read_text()
-    found = re.search(r"INSERT INTO tenantqueue_job_hot \(([^)]*)\)\s*SELECT([^;]*?)FROM", text)
-    assert found is not None
-    names = [column.strip() for column in found[1].split(",")]
-
-    assert [column.strip() for column in found[2].split(",")] == [f"job.{name}" for name in names]
-    assert set(names) == {str(field.column) for field in Job._meta.concrete_fields}
 
 
 def test_end_of_a_job_keeps_all_its_columns():

@@ -323,7 +323,7 @@ def parent_of(index: str) -> str:
             ("pkey", "tenantqueue_history_pkey"),
             ("errors", "tenantqueue_history_errors"),
             ("labels", "tenantqueue_history_labels"),
-            ("search", "tenantqueue_history_search"),
+            ("expr", "tenantqueue_history_search"),
             ("left", "tenantqueue_history_errors"),
         ):
             if f"_{column}" in index:

@@ -102,13 +102,11 @@ class Carrier:
         )
         count = self._carry(Job, batch, into="tenantqueue_carried")
         self._rewrite_follow_ups("tenantqueue_carried")
-        columns = self._columns(Job._meta.db_table)
-        names = sql.SQL(", ").join(map(sql.Identifier, columns))
         self.target.execute(
             sql.SQL(
-                "INSERT INTO {jobs} ({names}) SELECT {names} FROM tenantqueue_carried c "
+                "INSERT INTO {jobs} SELECT c.* FROM tenantqueue_carried c "
                 "WHERE NOT EXISTS (SELECT FROM {jobs} j WHERE j.id = c.id)"
-            ).format(jobs=JOBS, names=names)
+            ).format(jobs=JOBS)
         )
         return count
 

@@ -1,5 +1,5 @@
--- Sums of the figures of one task in some queues since `since`, one row for each time that a minute,
--- an hour or a day begins. Queue 0 is all queues. Index: primary key.
+-- Sums of the figures of one task in some queues since `since`, one row for each time when a
+-- minute, an hour or a day begins. Queue 0 is all queues. Index: primary key.
 SELECT
     f.at, f.task,
 -- include: sum_figures

@@ -13,7 +13,10 @@ WITH candidate AS MATERIALIZED (
     FROM tenantqueue_job_hot j
     WHERE NOT %(final)s::boolean
         AND (%(key_label)s::text IS NULL OR j.labels @> ARRAY[%(key_label)s::text])
-        AND (%(key_argument)s::text IS NULL OR j.search ? %(key_argument)s::text)
+        AND (
+            %(key_argument)s::text IS NULL
+            OR (j.args ? 'search' AND (j.args -> 'search') ? %(key_argument)s::text)
+        )
         AND (
             %(key_session)s::text IS NULL
             OR (j.session_key = %(key_session)s::text AND j.held_by = 'session')
@@ -31,7 +34,10 @@ WITH candidate AS MATERIALIZED (
     FROM tenantqueue_job_history j
     WHERE %(final)s::boolean
         AND (%(key_label)s::text IS NULL OR j.labels @> ARRAY[%(key_label)s::text])
-        AND (%(key_argument)s::text IS NULL OR j.search ? %(key_argument)s::text)
+        AND (
+            %(key_argument)s::text IS NULL
+            OR (j.args ? 'search' AND (j.args -> 'search') ? %(key_argument)s::text)
+        )
         AND j.finished_at >= %(month_from)s::timestamptz
         AND j.finished_at < %(month_to)s::timestamptz
     LIMIT %(most)s

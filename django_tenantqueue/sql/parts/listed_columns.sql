@@ -16,7 +16,7 @@
             AND (%(session)s::text IS NULL OR j.session_key = %(session)s::text)
             AND (%(limit_user)s::text IS NULL OR j.limit_user = %(limit_user)s::text)
             AND (%(label)s::text IS NULL OR j.labels @> ARRAY[%(label)s::text])
-            AND (%(argument)s::text IS NULL OR j.search ? %(argument)s::text)
+            AND (%(argument)s::text IS NULL OR (j.args -> 'search') ? %(argument)s::text)
             AND (
                 %(error)s::text IS NULL
                 OR tenantqueue_error_class(j.errors) = %(error)s::text
