@@ -474,7 +474,7 @@ CASES: dict[str, list[Case]] = {
                 "num_slots": [5, None],
                 "executors": [None, None],
             },
-            first_walk=CATALOGS,
+            first_walk=2 * CATALOGS,  # and those of the trigger of shards
         ),
     ],
     "delete_jobs": [Case(ids("failed"), ("tenantqueue_history_pkey",), 8000)],
