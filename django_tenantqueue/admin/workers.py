@@ -76,12 +76,8 @@ class WorkerAdmin(WorkerActions):
         "failure",
     )
     list_per_page = 100
-    list_filter = (
-        ("host", admin.AllValuesFieldListFilter),
-        ("version", admin.AllValuesFieldListFilter),
-    )
-    search_fields = ("host", "name")
-    search_help_text = _("A part of the host's or the worker's name.")
+    search_fields = ("host", "name", "version")
+    search_help_text = _("A part of the host's or the worker's name, or of its version.")
     fieldsets = (
         (
             None,

@@ -135,9 +135,8 @@ def test_list_of_many_workers_takes_no_more_statements(
 ) -> None:
     Worker.objects.bulk_create(_copies(make_worker(), 1000))
 
-    # session, user, number of workers, one page of them; hosts and versions of the filters;
-    # four around the statement of their jobs
-    with django_assert_num_queries(10):
+    # session, user, number of workers, one page of them; four around the statement of their jobs
+    with django_assert_num_queries(8):
         response = admin_client.get(LIST)
 
     assert response.context["cl"].result_count == 1001
@@ -257,15 +256,14 @@ def test_page_tells_how_far_the_clock_is_off(admin_client: Client, ahead: float,
     assert f"Clock: {told}" in unescape(text_of(admin_client.get(page_of(worker))))
 
 
-def test_workers_of_a_host_or_a_version_are_chosen_by_filters_and_drained(
+def test_workers_of_a_host_or_a_version_are_found_and_drained(
     admin_client: Client,
 ) -> None:
     old = make_worker(host="web-1", version="1.0")
     make_worker(host="web-1", version="2.0")
     make_worker(host="web-2", version="2.0")
     url = url_of("worker", "changelist")
-    assert '?version=2.0"' in admin_client.get(url).content.decode()
 
-    listed = admin_client.get(url, {"host": "web-1", "version": "1.0"})
+    listed = admin_client.get(url, {"q": "web-1 1.0"})
 
     assert [row.pk for row in listed.context["cl"].result_list] == [old.pk]

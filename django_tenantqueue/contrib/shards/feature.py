@@ -35,7 +35,7 @@ def _find_moves(look: Look) -> Iterable[Mapping[str, object]]:
     rows = ShardMove.objects.using(look.using).order_by("tenant")
     if look.tenants is not None:
         rows = rows.filter(tenant__in=sorted(look.tenants))
-    return names(row.tenant for row in rows[:PAGE])
+    return names(row.tenant for row in rows[:PAGE]) if are_sharded() else ()
 
 
 CONDITIONS = (

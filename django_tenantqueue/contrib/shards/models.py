@@ -70,8 +70,8 @@ class ShardMove(models.Model):
     """
 
     tenant = models.CharField(_("tenant"), max_length=200, primary_key=True)
-    source = models.SmallIntegerField(_("from"))
-    target = models.SmallIntegerField(_("to"))
+    source = models.SmallIntegerField(_("source database"))
+    target = models.SmallIntegerField(_("target database"))
     closed = models.BooleanField(default=False, db_default=False)
     """No job of the tenant can be enqueued in this database now."""
     queues = models.JSONField(default=dict)

@@ -114,8 +114,8 @@ class Migration(PostgresMigration):
                         verbose_name="tenant",
                     ),
                 ),
-                ("source", models.SmallIntegerField(verbose_name="from")),
-                ("target", models.SmallIntegerField(verbose_name="to")),
+                ("source", models.SmallIntegerField(verbose_name="source database")),
+                ("target", models.SmallIntegerField(verbose_name="target database")),
                 ("closed", models.BooleanField(db_default=False, default=False)),
                 ("queues", models.JSONField(default=dict)),
                 (
