@@ -19,7 +19,7 @@ def run_once(jobs: int, processes: int) -> int:
     """Request `jobs` reports, run them with a worker, print the table; return the exit code."""
     from django_tenantqueue.models import Job
     from example_project.flights import seeding
-    from example_project.flights.batch_sizes import as_text, check, count_unfinished
+    from example_project.flights.batches import as_text, check, count_unfinished
 
     _refuse_blocked_queues()
     with Processes() as running:

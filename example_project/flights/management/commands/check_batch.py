@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from example_project.flights.batch_sizes import as_text, check
+from example_project.flights.batches import as_text, check
 from example_project.flights.models import Batch
 
 
