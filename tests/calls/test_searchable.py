@@ -128,7 +128,7 @@ def keys_of(ids: Any) -> set[str]:
     """Return the keys in the column that has the index."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT jsonb_array_elements_text(search) FROM tenantqueue_job WHERE id = ANY (%s)",
+            "SELECT jsonb_array_elements_text(args -> 'search') FROM tenantqueue_job WHERE id = ANY (%s)",
             [list(ids)],
         )
         return {key for (key,) in cursor.fetchall()}
