@@ -125,10 +125,11 @@ def test_every_way_to_enqueue_stores_the_keys() -> None:
 
 
 def keys_of(ids: Any) -> set[str]:
-    """Return the keys in the column that has the index."""
+    """Return the keys that have the index."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT jsonb_array_elements_text(args -> 'search') FROM tenantqueue_job WHERE id = ANY (%s)",
+            "SELECT jsonb_array_elements_text(args -> 'search') FROM tenantqueue_job "
+            "WHERE id = ANY (%s)",
             [list(ids)],
         )
         return {key for (key,) in cursor.fetchall()}
@@ -139,5 +140,5 @@ def test_other_jobs_have_no_keys() -> None:
     job = make_job()
 
     with connection.cursor() as cursor:
-        cursor.execute("SELECT search FROM tenantqueue_job WHERE id = %s", [job.pk])
+        cursor.execute("SELECT args -> 'search' FROM tenantqueue_job WHERE id = %s", [job.pk])
         assert cursor.fetchone() == (None,)
