@@ -20,7 +20,7 @@ SECONDS = 180.0
 pytestmark = pytest.mark.heavy
 OPTIONAL = [app for app in apps.get_app_configs() if app.label.startswith("tenantqueue_")]
 TABLES = 15
-HOT_INDEXES, MONTH_INDEXES = 22, 8
+HOT_INDEXES, MONTH_INDEXES = 24, 10
 LISTS = [
     *("change", "job", "maintenance task", "monitor", "muted problem", "session", "task control"),
     *("tenant queue", "user limit", "worker"),
