@@ -120,7 +120,9 @@ def context_of(
         ],
         "url": address,
         "refresh_url": address,
-        "problems": [_problem(request, found) for found in overview.report.problems],
+        "problems": [
+            _problem(request, found, mutes=tenant is None) for found in overview.report.problems
+        ],
         "muted": [_problem(request, found) for found in overview.report.muted],
         "may_unmute": may(request, "delete", Mute),
         "tiles": _tiles(
@@ -142,14 +144,15 @@ def failures_url(**query: str | int) -> str:
     return f"{reverse('admin:tenantqueue_failures')}?{urlencode(query)}"
 
 
-def _problem(request: HttpRequest, problem: Problem) -> dict[str, Any]:
+def _problem(request: HttpRequest, problem: Problem, *, mutes: bool = True) -> dict[str, Any]:
+    """Return a line. `mutes`: it leads to the form that mutes the problem, of all tenants."""
     text, muted = problem.text, problem.muted
     if problem.where != "failures":
         text = text[:1].upper() + text[1:]
     line: dict[str, Any] = {"text": text, "url": _problem_url(request, problem)}
     if muted is not None:
         return {**line, "muted": muted_text(muted), "ids": muted.ids}
-    if may_mute(request, problem.objects):
+    if mutes and may_mute(request, problem.objects):
         line["mute_url"] = mute_url(problem.code)
     return line
 
@@ -302,7 +305,10 @@ def _task(line: TaskLine, hours: int, about: Mapping[str, str | int]) -> dict[st
     return {
         "name": breakable(line.task),
         "url": task_url(line.task, hours=hours, **about),
-        "failed_url": failures_url(hours=hours, task=line.task, **about),
+        # the list of failures has no filter for jobs without a tenant
+        "failed_url": ""
+        if about.get("tenant") == ""
+        else failures_url(hours=hours, task=line.task, **about),
         "ended": line.counts.ended,
         "mean": duration_text(line.mean_run_seconds),
         "p95": duration_text(percentile(line.counts.runs, 0.95)),

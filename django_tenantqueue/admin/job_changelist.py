@@ -149,6 +149,8 @@ class JobChangeList(ChangeList):
 
     def counted_states(self) -> list[tuple[str | None, Any]]:
         """Return the states, with counts of all jobs or of one queue: others have none."""
+        if any(self._given(name) for name in CONDITIONS):
+            return STATE_LABELS
         narrowed = any(self._given(name) for name in PARAMETERS if name != "state")
         is_limited = narrowed or self.tenants_seen is not None
         if self.query or self._given("task") or (is_limited and self.queue is None):

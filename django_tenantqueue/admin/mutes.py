@@ -19,6 +19,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from ..exceptions import InvalidOption
 from ..features import Condition, Muted, Named
 from ..models import Mute
 from ..operations import mutes
@@ -30,7 +31,7 @@ from .app_list import Use
 from .base import EmptyList, TenantQueueModelAdmin
 from .confirmation import ask
 from .filters import TENANT_FILTERS
-from .formats import NOTHING, moment
+from .formats import NOTHING, moment, read_number
 from .job_forms import MomentField
 from .tenant_input import tenant_text
 from .visible import is_limited, may, visible_tenants
@@ -74,8 +75,9 @@ class MuteForm(forms.Form):
                 at = day.replace(hour=MORNING, minute=0, second=0, microsecond=0)
                 cleaned["until"] = timezone.make_aware(at)
             case _ if "until" in cleaned:
-                until = cleaned["until"]
-                if until is None or until <= now:
+                try:
+                    mutes.read_end(cleaned["until"])
+                except InvalidOption:
                     self.add_error("until", ValidationError(gettext("Give a time in the future.")))
         return cleaned
 
@@ -154,7 +156,8 @@ def unmute(request: HttpRequest, ids: Sequence[str]) -> None:
     model_admin = admin.site._registry.get(Mute)
     if not may(request, "delete", Mute) or not isinstance(model_admin, MuteAdmin):
         raise PermissionDenied
-    rows = model_admin.get_queryset(request).filter(pk__in=[i for i in ids if i.isdecimal()])
+    known = [number for number in map(read_number, ids) if number is not None]
+    rows = model_admin.get_queryset(request).filter(pk__in=known)
     model_admin.end(request, rows)
 
 

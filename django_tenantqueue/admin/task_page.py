@@ -206,6 +206,8 @@ def _page(
     range_counts = figures.sums[asked.hours]
     tenant, linked = asked.tenant or "", sees_queues(request)
     shown = Filter(asked.hours, asked.task, "", tenant, "", queues, linked)
+    # the list of failures has no filter for jobs without a tenant
+    url = "" if asked.tenant == "" else failures_url(**shown.query)
     return model_admin.page(
         request,
         "admin/tenantqueue/task.html",
@@ -220,13 +222,13 @@ def _page(
         ],
         cut=QUEUES_APART if asked.queues and len(asked.queues) > QUEUES_APART else None,
         figures=get_settings().figures,
-        tiles=_tiles(using, asked, figures, load, failures_url(**shown.query)),
+        tiles=_tiles(using, asked, figures, load, url),
         lines=_lines(figures),
         labels=list(RANGES.values()),
         waits=histogram(range_counts.waits, gettext("Waits by length")),
         runs=histogram(range_counts.runs, gettext("Run times by length")),
         failures=[shown_line(line, shown) for line in failures.lines],
-        failures_url=failures_url(**shown.query),
+        failures_url=url,
         jobs_url=jobs_url(**_job_filters(asked)),
         control=known,
         control_url=known and reverse("admin:tenantqueue_taskcontrol_change", args=[known.pk]),

@@ -93,6 +93,7 @@ def test_mute_ends_tomorrow_or_at_the_given_time(admin_client: Client) -> None:
     [
         ({"how_long": "moment"}, "Give a time in the future."),
         ({"how_long": "moment", "until": "2020-05-20T15:30:00"}, "Give a time in the future."),
+        ({"how_long": "moment", "until": "9999-12-31T23:59:00"}, "Give a time in the future."),
         ({"reason": " "}, "This field is required."),
         ({"objects": ["other"]}, "Select a valid choice."),
         ({"objects": []}, "This field is required."),

@@ -112,6 +112,20 @@ def test_figures_and_failures_are_those_of_the_tenant_when_one_is_asked_for(
     assert "Running jobs 1" in text_of(everywhere)
 
 
+def test_page_of_jobs_without_a_tenant_has_no_link_to_the_failures_of_all(
+    admin_client: Client,
+) -> None:
+    queue = make_queue("")
+    for error in ("", "ValueError"):
+        figure(queue.pk, timedelta(minutes=2), error=error, failed=3)
+
+    without = admin_client.get(task_url(TASK, tenant=""))
+
+    assert "ValueError" in text_of(without)
+    assert "/failures/" not in without.content.decode()
+    assert "/failures/" in admin_client.get(task_url(TASK)).content.decode()
+
+
 def test_limits_are_edited_where_there_was_no_control(admin_client: Client) -> None:
     form = form_values(admin_client.get(task_url(TASK)), "_limits")
 

@@ -16,6 +16,7 @@ from ...databases import check_home
 from ...exceptions import InvalidOption
 from ...operations.actor import current_actor
 from ...operations.changes import Edit, record_edits
+from ...operations.mutes import read_end, read_reason
 from ...operations.tuning import (
     Ids,
     add_row,
@@ -145,7 +146,11 @@ def _switch(ids: Ids, using: str | None, *, enabled: bool) -> list[int]:
 def mute_alert_rules(
     ids: Ids, *, until: datetime, reason: str, using: str | None = None
 ) -> list[int]:
-    """Send no message of rules until a time; return their ids. Alerts are still recorded."""
+    """Send no message of rules until a time; return their ids. Alerts are still recorded.
+
+    Raises InvalidOption for a time that is past or too late, and without a reason.
+    """
+    until, reason = read_end(until), read_reason(reason)
     chosen = AlertRule.objects.filter(pk__in=ids_of(ids, AlertRule))
     muted = {"muted_until": until, "mute_reason": reason, "muted_by": current_actor().name}
     return _mute(chosen, using, muted)

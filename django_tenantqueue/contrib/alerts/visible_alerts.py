@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.db.models import Case, F, QuerySet, Value, When
+from django.db.models import Case, F, Q, QuerySet, Value, When
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -49,9 +49,11 @@ def open_alerts(request: HttpRequest) -> list[dict[str, str]]:
     rows = visible_alerts(request, Alert.objects.using(get_settings().database).open())
     now = timezone.now()
     found: dict[str, list[str]] = {}
-    for alert in rows.select_related("rule").order_by("rule_id", "key")[:PAGE]:
-        muted = muted_text(alert) if alert.rule.is_muted(now) else ""
-        found.setdefault(muted, []).append(rule_of(alert))
+    is_muted = Q(rule__muted_until__gt=now)
+    for some in (rows.filter(~is_muted), rows.filter(is_muted)):
+        for alert in some.select_related("rule").order_by("rule_id", "key")[:PAGE]:
+            muted = muted_text(alert) if alert.rule.is_muted(now) else ""
+            found.setdefault(muted, []).append(rule_of(alert))
     text = gettext("Open alerts: %(count)s, of the rules %(rules)s")
     url = f"{reverse('admin:tenantqueue_alerts_alert_changelist')}?open=yes"
     lines = []

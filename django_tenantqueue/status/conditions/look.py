@@ -25,7 +25,8 @@ from ...queries.workers import connection_budget
 from ..busy_queues import Busy, busy_of_tenants, walk_busy
 from ..deaths import Death, list_deaths
 from ..display_limits import LISTED, NAMED, TOTAL_COUNTED_TO, VISITED
-from ..held import read_held
+from ..held import read_held, read_held_of
+from ..job_pages import queue_ids
 from ..queue_loads import untaken_queues
 from ..served_queues import Takers, read_takers
 from ..thresholds import DIED_WITHIN, FAILED_WITHIN, FAILING_LEAST, FAILING_SHARE
@@ -124,7 +125,9 @@ class Look:
 
     @cached_property
     def held(self) -> list[HeldJobs]:
-        """What gates hold, the longest waits."""
+        """What gates hold, the longest waits: of `tenants`."""
+        if self.tenants is not None:
+            return read_held_of(self.using, queue_ids(self.using, tenants=self.tenants))
         return read_held(self.using) if self._may_hold else []
 
     @property

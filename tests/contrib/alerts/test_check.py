@@ -22,6 +22,7 @@ from django_tenantqueue.contrib.alerts.messages import read_message
 from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
 from django_tenantqueue.contrib.alerts.services import tune_alert_rule
 from django_tenantqueue.exceptions import InvalidOption
+from django_tenantqueue.gate_keys import gate_key
 from django_tenantqueue.models import Job, Session, TenantQueue
 from django_tenantqueue.worker.connection import connect
 from tests.factories import make_figure, make_job, make_jobs, make_queue, make_worker
@@ -267,6 +268,22 @@ def test_alert_about_a_task_is_of_the_tenant_of_its_rule(kind: str, tenant: str 
 
     names = {alert.key.split()[0]: alert.tenant for alert in Alert.objects.all()}
     assert names == {f"{one}.task": tenant for one in ("acme", "") if tenant in (None, one)}
+
+
+@pytest.mark.parametrize("kind", ["session_busy", "user_full", "exclusive_held", "task_full"])
+def test_rule_of_a_tenant_sees_only_what_gates_hold_of_it(kind: str) -> None:
+    gate = {"session_busy": "session", "user_full": "limit_user", "exclusive_held": "exclusive"}
+    moment = timezone.now() - HOUR
+    for tenant in ("zebra", "acme"):
+        key = gate_key(tenant, f"{tenant}-key")
+        keys = dict.fromkeys(("session_key", "limit_user", "exclusive_key"), key)
+        held = {"state": "held", "held_by": gate.get(kind, "task"), "run_at": moment}
+        make_job(make_queue(tenant), created_at=moment, task=f"{tenant}.task", **held, **keys)
+    rule = rule_on(kind, tenant="acme")
+
+    look()
+
+    assert [str(label).split(" (")[0] for label in objects_of(rule)] == ["acme/default"]
 
 
 def test_halted_session_opens_an_alert_of_its_tenant() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
 
@@ -14,7 +14,9 @@ from django.utils import timezone
 
 from django_tenantqueue import control
 from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
+from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.models import Change, Job
+from django_tenantqueue.status.display_limits import PAGE
 from tests.admin.conftest import operator, text_of, url_of
 from tests.factories import make_jobs, make_queue
 
@@ -104,6 +106,32 @@ def test_audit_log_has_the_mute_of_a_rule() -> None:
     assert muted.object_label == str(rule)
     assert muted.after["mute_reason"] == "known"
     assert unmuted.action == "unmute"
+
+
+@pytest.mark.parametrize("until", [datetime.max.replace(tzinfo=UTC), -HOUR])
+def test_rule_is_not_muted_until_a_time_that_no_page_could_show(until: Any) -> None:
+    rule = rule_on("queue_backlog")
+
+    with pytest.raises(InvalidOption, match="until="):
+        control.mute(rule, until=until, reason="known")
+
+    rule.refresh_from_db()
+    assert rule.muted_until is None
+
+
+def test_alerts_of_a_muted_rule_take_no_room_from_those_of_others(admin_client: Client) -> None:
+    rule = muted_rule(tenant="acme")
+    other = rule_on("queue_backlog", threshold=5, tenant="zebra")
+    now = timezone.now()
+    keys = [(rule, "acme", str(number)) for number in range(PAGE + 1)]
+    for owner, tenant, key in (*keys, (other, "zebra", "mail")):
+        row = {"tenant": tenant, "key": key, "label": key}
+        Alert.objects.create(rule=owner, **row, opened_at=now, seen_at=now)
+
+    counted, folded = admin_client.get(HOME).content.decode().split("<details", 1)
+
+    assert f"Open alerts: 1, of the rules {other}" in counted
+    assert f"Open alerts: {PAGE}+" in folded
 
 
 def test_commands_mute_and_unmute_a_rule() -> None:
