@@ -25,6 +25,7 @@ from datetime import timedelta
 from typing import Any, LiteralString
 
 from django.db import connections, transaction
+from django.db.models import QuerySet
 from django.db.models.expressions import RawSQL
 from psycopg import Cursor
 
@@ -236,6 +237,12 @@ class _Move:
         self.source, self.target = source, target
         self.tell = tell
 
+    def _rows(self, using: str) -> QuerySet[ShardMove]:
+        """Return the row of this move, not of another move of the tenant."""
+        source, target = (list(aliases()).index(alias) for alias in (self.source, self.target))
+        rows = ShardMove.objects.using(using)
+        return rows.filter(tenant=self.tenant, source=source, target=target)
+
     # until the switch
 
     def switch(self, end: float | None, max_stop: float) -> None:
@@ -324,8 +331,7 @@ class _Move:
 
     def _locked(self) -> ShardMove:
         """Return the row of the source, locked. Raises _Gone."""
-        rows = ShardMove.objects.using(self.source).filter(tenant=self.tenant)
-        row = rows.select_for_update().first()
+        row = self._rows(self.source).select_for_update().first()
         if row is None:
             raise _Gone
         return row

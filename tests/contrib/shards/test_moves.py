@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from io import StringIO
 from typing import Any
@@ -457,6 +458,24 @@ def test_mover_that_was_stopped_changes_nothing_after_the_tenant_has_moved_on(te
 
     assert shard_of(tenant) == OLD
     assert counts(OLD, tenant) == before
+
+
+def test_mover_that_waits_does_not_do_a_later_move_to_another_database(
+    tenant: str, monkeypatch: pytest.MonkeyPatch
+):
+    noop.using(tenant=tenant).delay()
+
+    def begin_another(self: Any) -> list[str]:
+        ShardMove.objects.using(OLD).update(target=2)
+        return []
+
+    monkeypatch.setattr(moving._Move, "_blockers", begin_another)
+    with suppress(InvalidState):
+        move_tenant(tenant, NEW)
+
+    assert jobs(NEW) == {}
+    assert states(OLD) == {"default": (True, False)}
+    assert ShardMove.objects.using(OLD).get().closed is False
 
 
 def test_id_that_no_database_has_is_looked_for_in_the_one_that_is_down(down: str, tenant: str):
