@@ -83,10 +83,10 @@ def move_tenant(
     with what is waited for.
 
     It can be interrupted at any time, and called again. Raises InvalidState for a tenant that is
-    there already, that another move is about, or that has rows in both databases, or when running
-    jobs have not ended. Then its queues stay paused: call it again, or cancel_move(). Raises
-    InvalidOption for an unknown alias or no tenant, and Unsupported inside a transaction, or when
-    one of the databases is down.
+    there already, that another move is about, or that has rows in both databases, when the move was
+    cancelled meanwhile, or when running jobs have not ended. Then its queues stay paused: call it
+    again, or cancel_move(). Raises InvalidOption for an unknown alias or no tenant, and Unsupported
+    inside a transaction, or when one of the databases is down.
     """
     _check(tenant)
     if alias not in aliases():
@@ -100,8 +100,10 @@ def move_tenant(
         source = _begin(tenant, alias, tell)
     move = _Move(tenant, source, alias, tell)
     if not is_switched:
-        with suppress(_Gone):  # a mover that died has switched it
+        try:
             move.switch(end, _seconds(max_stop))
+        except _Gone:
+            move.check_switched()
     move.open()
     move.follow()
 
@@ -406,6 +408,16 @@ class _Move:
         return True
 
     # after the switch
+
+    def check_switched(self) -> None:
+        """Raise InvalidState unless another mover has switched the move: the source has the pin."""
+        number = list(aliases()).index(self.target)
+        pin = ShardPin.objects.using(self.source).filter(tenant=self.tenant, shard=number)
+        if not pin.exists():
+            raise InvalidState(
+                f"the move of tenant {self.tenant!r} to {self.target!r} was cancelled by another "
+                "process: move it again if it should be there"
+            )
 
     def open(self) -> None:
         """Send all processes to the target, and let it run and take jobs.

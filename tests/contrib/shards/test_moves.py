@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import timedelta
 from io import StringIO
 from typing import Any
@@ -470,12 +469,44 @@ def test_mover_that_waits_does_not_do_a_later_move_to_another_database(
         return []
 
     monkeypatch.setattr(moving._Move, "_blockers", begin_another)
-    with suppress(InvalidState):
+    with pytest.raises(InvalidState, match="was cancelled"):
         move_tenant(tenant, NEW)
 
     assert jobs(NEW) == {}
     assert states(OLD) == {"default": (True, False)}
     assert ShardMove.objects.using(OLD).get().closed is False
+
+
+def test_mover_says_that_its_move_was_cancelled(tenant: str, monkeypatch: pytest.MonkeyPatch):
+    noop.using(tenant=tenant).delay()
+
+    def cancel(self: Any) -> list[str]:
+        assert cancel_move(tenant)
+        return []
+
+    monkeypatch.setattr(moving._Move, "_blockers", cancel)
+    with pytest.raises(InvalidState, match="was cancelled by another process"):
+        move_tenant(tenant, NEW)
+
+    assert states(OLD) == {"default": (False, False)}
+
+
+def test_mover_completes_a_move_that_another_one_has_switched(
+    tenant: str, monkeypatch: pytest.MonkeyPatch
+):
+    noop.using(tenant=tenant).delay()
+    stop_move(tenant, "_close")
+
+    def overtake(self: Any) -> list[str]:
+        monkeypatch.undo()
+        stop_move(tenant, "open")
+        return []
+
+    monkeypatch.setattr(moving._Move, "_blockers", overtake)
+    move_tenant(tenant, NEW)
+
+    assert states(NEW) == {"default": (False, False)}
+    assert not ShardMove.objects.using(NEW).exists()
 
 
 def test_id_that_no_database_has_is_looked_for_in_the_one_that_is_down(down: str, tenant: str):
