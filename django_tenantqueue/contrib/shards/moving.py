@@ -19,7 +19,7 @@ So a job is in one database that may run it, at any moment.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any, LiteralString
@@ -424,7 +424,7 @@ class _Move:
 
         It holds a lock on the pin in the source: a mover that was stopped does nothing later on.
         """
-        rows = ShardMove.objects.using(self.target).filter(tenant=self.tenant, closed=True)
+        rows = self._rows(self.target).filter(closed=True)
         if not rows.exists():
             return
         number = list(aliases()).index(self.target)
@@ -468,7 +468,7 @@ class _Move:
 
     def follow(self) -> None:
         """Carry the finished jobs that are left, and what has come to the source since."""
-        row = ShardMove.objects.using(self.target).filter(tenant=self.tenant).first()
+        row = self._rows(self.target).first()
         if row is None:
             return
         ids = {int(queue_id): state["id"] for queue_id, state in row.queues.items()}
@@ -476,19 +476,19 @@ class _Move:
         for condition in ("final", "NOT final", "final"):
             while carried := self._follow_batch(ids, condition):
                 count += carried
-        self._finish(ids)
+        self._finish()
         self.tell(f"{count} finished jobs of tenant {self.tenant!r} have followed")
 
-    def _finish(self, ids: Iterable[int]) -> None:
+    def _finish(self) -> None:
         """Delete what the source still has, and then the row of the move, under its lock."""
-        rows = ShardMove.objects.using(self.target).filter(tenant=self.tenant, closed=False)
+        rows = self._rows(self.target).filter(closed=False)
         with transaction.atomic(using=self.target):
             row = rows.select_for_update().first()
             if row is None:
                 return
             with transaction.atomic(using=self.source):
                 of_tenant = TenantQueue.objects.using(self.source).filter(tenant=self.tenant)
-                list(of_tenant.order_by("pk").select_for_update())
+                ids = [queue.pk for queue in of_tenant.order_by("pk").select_for_update()]
                 if Job.objects.using(self.source).filter(queue_id__in=ids).exists():
                     raise InvalidState(
                         f"tenant {self.tenant!r} has jobs in {self.source} that were resumed "

@@ -203,13 +203,13 @@ def kill(monkeypatch: pytest.MonkeyPatch, name: str, *, of: Any = moving._Move) 
     monkeypatch.setattr(of, name, die)
 
 
-def stop_move(tenant: str, place: str) -> None:
+def stop_move(tenant: str, place: str, *, to: str = NEW) -> None:
     """Move a tenant up to a place, and stop there."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(moving._Move, "_reopen", lambda self: None)  # a killed process cannot
         kill(patch, place)
         with pytest.raises(Killed):
-            move_tenant(tenant, NEW)
+            move_tenant(tenant, to)
 
 
 @pytest.mark.parametrize("place", ["_close", "_carry", "open", "_raise_ids", "follow"])
@@ -453,10 +453,25 @@ def test_mover_that_was_stopped_changes_nothing_after_the_tenant_has_moved_on(te
 
     stopped.open()
     stopped.follow()
-    stopped._finish([])
+    stopped._finish()
 
     assert shard_of(tenant) == OLD
     assert counts(OLD, tenant) == before
+
+
+def test_mover_that_was_stopped_leaves_a_move_back_alone(tenant: str):
+    noop.using(tenant=tenant).delay()
+    stop_move(tenant, "open")
+    stopped = moving._Move(tenant, OLD, NEW, lambda text: None)
+    move_tenant(tenant, NEW)
+    stop_move(tenant, "_close", to=OLD)
+
+    stopped.follow()
+    stopped._finish()
+
+    assert ShardMove.objects.using(NEW).get().queues
+    move_tenant(tenant, OLD)
+    assert states(OLD) == {"default": (False, False)}
 
 
 def test_mover_that_waits_does_not_do_a_later_move_to_another_database(
