@@ -192,6 +192,7 @@ def _begin(tenant: str, alias: str, tell: Say) -> str:
             f"tenant {tenant!r} has a queue with an executor, and executors run jobs of "
             f"{aliases()[0]!r} only: tune the queue with executor=None first"
         )
+    _Move(tenant, source, alias, tell).blocking_jobs(list(queues.values_list("pk", flat=True)))
     numbers = list(aliases())
     if not all(Shard.objects.using(other).filter(has_moves=True).exists() for other in numbers):
         for other in numbers:
@@ -290,13 +291,26 @@ class _Move:
     def _blockers(self) -> list[str]:
         """Return what a move waits for: jobs that run, and those that need both databases."""
         ids = self._queue_ids()
-        rows = fetch(self.source, "list_move_blockers", {"queues": array(ids)})
         found = [
             f"running job {job_id}" if is_claimed else f"job {job_id} with follow-ups of others"
-            for job_id, is_claimed in rows
+            for job_id, is_claimed in self.blocking_jobs(ids)
         ]
         bulk = find_bulk_jobs(self.source, self.tenant, ids, final=False)
         return [*found, *(f"bulk action {job_id}" for job_id in bulk)]
+
+    def blocking_jobs(self, queue_ids: Sequence[int]) -> list[tuple[int, bool]]:
+        """Return jobs to wait for, and whether each is claimed.
+
+        Raises InvalidState for jobs that cannot end while the queues are paused.
+        """
+        rows = fetch(self.source, "list_move_blockers", {"queues": array(queue_ids)})
+        if endless := [f"job {job_id}" for job_id, _, cannot_end in rows if cannot_end]:
+            raise InvalidState(
+                f"tenant {self.tenant!r} has waiting jobs with follow-ups in queues of another "
+                f"tenant: {', '.join(endless)}. Move it when these have ended. A move that has "
+                "begun has paused their queues: cancel it first"
+            )
+        return [(job_id, is_claimed) for job_id, is_claimed, _ in rows]
 
     def _queue_ids(self) -> list[int]:
         rows = TenantQueue.objects.using(self.source).filter(tenant=self.tenant)

@@ -547,6 +547,47 @@ def test_follow_ups_in_queues_of_other_tenants_are_waited_for(tenant: str):
     assert set(jobs(OLD)) == {job.pk}
 
 
+def test_own_jobs_with_follow_ups_of_others_are_refused_before_the_queues_are_paused(tenant: str):
+    follow_up = noop.using(tenant=tenant_of(OLD, 1)).call()
+    first = echo.using(tenant=tenant, on_success=follow_up)
+    job = echo.using(tenant=tenant, on_end=first.call(2)).delay(1)
+
+    with pytest.raises(InvalidState, match=f"another tenant: job {job.pk}"):
+        move_tenant(tenant, NEW, wait=0)
+
+    assert states(OLD)["default"] == (False, False)
+    assert not ShardMove.objects.using(OLD).exists()
+    with database(OLD):
+        run_pending()
+    move_tenant(tenant, NEW)
+
+
+def test_own_jobs_with_follow_ups_of_others_that_come_later_end_the_wait(tenant: str):
+    noop.using(tenant=tenant).delay()
+    stop_move(tenant, "_close")
+    follow_up = noop.using(tenant=tenant_of(OLD, 1)).call()
+    job = echo.using(tenant=tenant, on_success=follow_up).delay(1)
+
+    with pytest.raises(InvalidState, match=f"another tenant: job {job.pk}"):
+        move_tenant(tenant, NEW, wait=0)
+
+    assert cancel_move(tenant)
+
+
+def test_arguments_of_follow_ups_are_no_queues(tenant: str):
+    other = tenant_of(OLD, 1)
+    noop.using(tenant=tenant).delay()
+    queue = TenantQueue.objects.using(OLD).get(tenant=tenant)
+    for name, queue_id in ((tenant, 987), (other, queue.pk)):
+        echo.using(
+            tenant=name, on_success=echo.using(tenant=name).call({"queue_id": queue_id})
+        ).delay(1)
+
+    move_tenant(tenant, NEW, wait=0)
+
+    assert len(jobs(NEW)) == 2
+
+
 def test_enqueue_that_saw_a_closed_queue_succeeds_after_the_end_of_the_move(
     tenant: str, monkeypatch: pytest.MonkeyPatch
 ):
