@@ -37,8 +37,9 @@ from ...operations.gates import wake_later
 from ...operations.queues import forget_queues
 from ...queries.base import array, fetch, ready_connection
 from ...queries.enqueue import in_test_case
-from .carrying import Carrier, delete_all
+from .carrying import Carrier, delete_all, moved_changes
 from .models import Shard, ShardMove, ShardPin
+from .reach import first_rows
 from .routes import FIRST_ID, aliases, shard_of
 from .services import check_usable, raise_version, wait_for_processes, write_pin
 from .settings import MOST
@@ -181,11 +182,8 @@ def _begin(tenant: str, alias: str, tell: Say) -> str:
     if Shard.objects.using(alias).first() is None:
         raise InvalidState(f"the database {alias!r} is not set up: run `tenantqueue shards setup`")
     for other in aliases():
-        if other != source and TenantQueue.objects.using(other).filter(tenant=tenant).exists():
-            raise InvalidState(
-                f"tenant {tenant!r} has queues in {other!r}, too: a tenant with rows in two "
-                "databases cannot be moved"
-            )
+        if other != source:
+            _check_empty(tenant, other)
     queues = TenantQueue.objects.using(source).filter(tenant=tenant)
     if alias != aliases()[0] and queues.exclude(executor=None).exists():
         raise InvalidState(
@@ -208,6 +206,14 @@ def _begin(tenant: str, alias: str, tell: Say) -> str:
         _pause(source, row)
     tell(f"the queues of tenant {tenant!r} are paused in {source}")
     return source
+
+
+def _check_empty(tenant: str, alias: str) -> None:
+    if (rows := first_rows(tenant, alias)) is not None:
+        raise InvalidState(
+            f"tenant {tenant!r} has {rows} in {alias!r}, too: a tenant with rows in two databases "
+            "cannot be moved. Delete these first"
+        )
 
 
 def _pause(source: str, row: ShardMove, *, retire: bool = False) -> None:
@@ -377,8 +383,8 @@ class _Move:
                 return False
             with _open_transaction(self.target) as target:
                 target.execute(LOCK, [self.tenant])  # a mover that died may still be there
-                delete_all(self.target, self.tenant)
-                ShardMove.objects.using(self.target).filter(tenant=self.tenant).delete()
+                self._delete_copies(target)
+                _check_empty(self.tenant, self.target)
                 new_ids = self._copy_queues(queues)
                 Carrier(source, target, self.source, self.tenant, new_ids).carry_all()
                 for queue_id, new_id in new_ids.items():
@@ -408,14 +414,23 @@ class _Move:
             made[old_id] = queue.pk
         return made
 
+    def _delete_copies(self, target: Cursor[Any]) -> None:
+        """Delete what a mover that died has committed in the target. The source has it, too."""
+        copy = self._rows(self.target)
+        if not copy.exists():
+            return
+        delete_all(self.target, self.tenant)
+        entries = list(moved_changes(self.source, self.tenant).values_list("pk", flat=True))
+        target.execute("DELETE FROM tenantqueue_change WHERE id = ANY (%s)", [entries])
+        copy.delete()
+
     def cancel(self) -> bool:
         """Delete what the target has, and reset the queues of the source."""
         with transaction.atomic(using=self.source):
             row = self._locked()
             with _open_transaction(self.target) as target:
                 target.execute(LOCK, [self.tenant])
-                delete_all(self.target, self.tenant)
-                ShardMove.objects.using(self.target).filter(tenant=self.tenant).delete()
+                self._delete_copies(target)
             self._reset(self.source, row)
             row.delete(using=self.source)
             self._wake(self.source)

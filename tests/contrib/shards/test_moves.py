@@ -28,6 +28,7 @@ from django_tenantqueue.contrib.shards.routes import forget_pins
 from django_tenantqueue.contrib.shards.setup import set_up
 from django_tenantqueue.exceptions import InvalidState, TenantMoving
 from django_tenantqueue.models import Change, Job, Session, TenantQueue, UniqueKey
+from django_tenantqueue.models.change import models_by_kind
 from django_tenantqueue.operations import enqueue, queues
 from django_tenantqueue.operations.erasure import erase_tenant, tables
 from django_tenantqueue.operations.queues import forget_queues
@@ -629,12 +630,73 @@ def test_moves_that_cannot_be(tenant: str):
     with pytest.raises(InvalidState, match="nothing to move"):
         move_tenant(tenant, OLD)
     TenantQueue.objects.using(NEW).create(tenant=tenant, name="stray")
-    with pytest.raises(InvalidState, match="has queues in 'eu1', too"):
+    with pytest.raises(InvalidState, match="has tenant queues in 'eu1', too"):
         move_tenant(tenant, NEW)
     TenantQueue.objects.using(NEW).all().delete()
     TenantQueue.objects.using(OLD).update(executor="celery")
     with pytest.raises(InvalidState, match="executor"):
         move_tenant(tenant, NEW)
+
+
+@pytest.mark.skipif(not apps.is_installed("django_tenantqueue.contrib.schedules"), reason="app")
+def test_tenant_with_a_schedule_in_the_target_is_not_moved(tenant: str):
+    noop.using(tenant=tenant).delay()
+    schedules = apps.get_model("tenantqueue_schedules", "Schedule").objects.using(NEW)
+    stop_move(tenant, "_carry")
+    stray = schedules.create(tenant=tenant, name="stray", task=noop.name, expression="0 0 * * *")
+
+    with pytest.raises(InvalidState, match="has schedules in 'eu1', too"):
+        move_tenant(tenant, NEW)
+    assert cancel_move(tenant)
+    assert schedules.get() == stray
+    with pytest.raises(InvalidState, match="has schedules in 'eu1', too"):
+        move_tenant(tenant, NEW)
+
+    assert states(OLD) == {"default": (False, False)}
+
+
+def entry(using: str, tenant: str, action: str, kind: str) -> Change:
+    values = {"tenant": tenant, "action": action, "object_kind": kind, "source": "code"}
+    return Change.objects.using(using).create(**values)
+
+
+def entries(using: str) -> set[str]:
+    return set(Change.objects.using(using).values_list("action", flat=True))
+
+
+@pytest.mark.skipif(not apps.is_installed("django_tenantqueue.contrib.api"), reason="app")
+def test_audit_entries_of_tokens_stay_in_the_first_database(tenant: str):
+    noop.using(tenant=tenant).delay()
+    token = apps.get_model("tenantqueue_api", "ApiToken")
+    kind = next(kind for kind, model in models_by_kind().items() if model is token)
+    entry(OLD, tenant, "revoke", kind)
+
+    move_tenant(tenant, NEW)
+    assert (entries(OLD), entries(NEW)) == ({"revoke"}, {"move"})
+    move_tenant(tenant, OLD)
+
+    assert (entries(OLD), entries(NEW)) == ({"revoke", "move"}, set())
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_audit_entries_of_the_target_stay(
+    tenant: str, is_cancelled: bool, monkeypatch: pytest.MonkeyPatch
+):
+    noop.using(tenant=tenant).delay()
+    entry(OLD, tenant, "tune", "queue")
+    entry(NEW, tenant, "pause", "queue")
+    with monkeypatch.context() as patch:
+        kill(patch, "write_pin", of=moving)
+        with pytest.raises(Killed):
+            move_tenant(tenant, NEW)
+    assert entries(NEW) == {"tune", "pause"}
+
+    if is_cancelled:
+        cancel_move(tenant)
+        assert (entries(OLD), entries(NEW)) == ({"tune"}, {"pause"})
+    else:
+        move_tenant(tenant, NEW)
+        assert (entries(OLD), entries(NEW)) == (set(), {"tune", "pause", "move"})
 
 
 def test_status_and_list_name_moves_that_are_not_completed(tenant: str):
