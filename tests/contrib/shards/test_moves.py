@@ -139,6 +139,21 @@ def test_tenant_moves_back(tenant: str):
     assert other.refresh().result == 2
 
 
+def test_monitor_that_was_read_before_the_move_takes_details_and_closes(tenant: str):
+    monitor = ConcurrentJobMonitor.objects.start(
+        "m", [noop.call()], parallel=1, tenant=tenant, keep_open=True
+    )
+    move_tenant(tenant, NEW)
+
+    monitor.add([noop.call()])
+    monitor.close()
+
+    with database(NEW):
+        run_pending()
+    progress = ConcurrentJobMonitor.objects.using(NEW).get(pk=monitor.pk).progress()
+    assert (progress.done, progress.status) == (2, "ended")
+
+
 def test_unique_key_blocks_after_the_move(tenant: str):
     call = add.using(tenant=tenant, unique=Unique("until_executed"))
     job = call.delay(1, 2)
