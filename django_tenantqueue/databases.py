@@ -57,6 +57,13 @@ def database_of_id(row_id: int) -> str:
     return _database_of_id(row_id, is_monitor=False)
 
 
+def database_of_monitor(monitor: Model) -> str:
+    """Return the database of a monitor, also if its tenant has moved since it was read."""
+    if monitor.pk is None:  # of eager mode
+        return database_of_row(monitor)
+    return _database_of_id(monitor.pk, is_monitor=True)
+
+
 def _database_of_id(row_id: int, *, is_monitor: bool) -> str:
     for find in hooks(Feature.find_database):
         if found := find(row_id, is_monitor):

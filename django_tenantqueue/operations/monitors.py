@@ -20,7 +20,7 @@ from ..calls.sources import NOTHING, Source
 from ..calls.tenant import get_tenant
 from ..calls.unique_key import make_key
 from ..conf import get_settings
-from ..databases import check_enqueue, database_of_row, database_of_tenant
+from ..databases import check_enqueue, database_of_monitor, database_of_tenant
 from ..exceptions import InvalidOption, MonitorEnded, Unsupported
 from ..execution import eager
 from ..execution.job_monitor import EagerSummary
@@ -111,7 +111,7 @@ def add(monitor: ConcurrentJobMonitor, details: Any, *, queue: str | None = None
     It does not end before this transaction does. Raises MonitorEnded when it has ended, Unsupported
     in a caller's transaction that is not READ COMMITTED, and the errors of start().
     """
-    using = database_of_row(monitor)
+    using = database_of_monitor(monitor)
     with tracing.send_batch(monitor.tenant, queue) as note, transaction.atomic(using=using):
         set_up(using, READ_COMMITTED)
         if not _share_addition(using, monitor.pk):
@@ -132,7 +132,7 @@ def add(monitor: ConcurrentJobMonitor, details: Any, *, queue: str | None = None
 
 def close(monitor: ConcurrentJobMonitor) -> None:
     """Let a monitor that was started with keep_open=True end after its last detail."""
-    using = database_of_row(monitor)
+    using = database_of_monitor(monitor)
     monitor.keep_open = False
     ConcurrentJobMonitor.objects.using(using).filter(pk=monitor.pk).update(keep_open=False)
     release_later(using, [_gates(monitor)])

@@ -10,10 +10,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString
 
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from psycopg import Cursor, sql
 
 from ...models import Change, ConcurrentJobMonitor, Job, TenantQueue
+from ...models.change import models_by_kind
 from ...operations.erasure import rows_of, tables
 from .models import ShardMove, ShardPin
 
@@ -44,11 +45,23 @@ def moved_tables() -> list[type[Model]]:
     ]
 
 
+def moved_changes(using: str, tenant: str) -> QuerySet[Change]:
+    """Return the entries of the audit log that follow a tenant: not those about rows that stay."""
+    staying = [
+        kind
+        for kind, model in models_by_kind().items()
+        if getattr(model, "in_first_database", False)
+    ]
+    return Change.objects.using(using).filter(tenant=tenant).exclude(object_kind__in=staying)
+
+
 def delete_all(using: str, tenant: str) -> None:
-    """Delete all rows of a tenant that moves, in the caller's transaction."""
+    """Delete all rows of a tenant that moves but its audit log, in the caller's transaction."""
     rows = TenantQueue.objects.using(using).filter(tenant=tenant)
     ids = list(rows.values_list("pk", flat=True))
     for model in moved_tables():
+        if model is Change:
+            continue
         if model is Job:
             Job.objects.using(using).filter(queue_id__in=ids).order_by()._raw_delete(using)
             continue
@@ -139,7 +152,11 @@ class Carrier:
         """Return the condition of a tenant's rows in a table of the source."""
         if tables()[model] == "queue_id__in":
             return sql.SQL("queue_id = ANY ({})").format(self._queues)
-        (found,) = rows_of(self.using, model, self.tenant, list(self.ids))
+        found: QuerySet[Any]
+        if model is Change:
+            found = moved_changes(self.using, self.tenant)
+        else:
+            (found,) = rows_of(self.using, model, self.tenant, list(self.ids))
         pk = model._meta.pk
         compiler = found.order_by().values("pk").query.get_compiler(self.using)
         text, values = compiler.as_sql()

@@ -19,12 +19,13 @@ So a job is in one database that may run it, at any moment.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any, LiteralString
 
 from django.db import connections, transaction
+from django.db.models import QuerySet
 from django.db.models.expressions import RawSQL
 from psycopg import Cursor
 
@@ -36,8 +37,9 @@ from ...operations.gates import wake_later
 from ...operations.queues import forget_queues
 from ...queries.base import array, fetch, ready_connection
 from ...queries.enqueue import in_test_case
-from .carrying import Carrier, delete_all
+from .carrying import Carrier, delete_all, moved_changes
 from .models import Shard, ShardMove, ShardPin
+from .reach import first_rows
 from .routes import FIRST_ID, aliases, shard_of
 from .services import check_usable, raise_version, wait_for_processes, write_pin
 from .settings import MOST
@@ -82,10 +84,10 @@ def move_tenant(
     with what is waited for.
 
     It can be interrupted at any time, and called again. Raises InvalidState for a tenant that is
-    there already, that another move is about, or that has rows in both databases, or when running
-    jobs have not ended. Then its queues stay paused: call it again, or cancel_move(). Raises
-    InvalidOption for an unknown alias or no tenant, and Unsupported inside a transaction, or when
-    one of the databases is down.
+    there already, that another move is about, or that has rows in both databases, when the move was
+    cancelled meanwhile, or when running jobs have not ended. Then its queues stay paused: call it
+    again, or cancel_move(). Raises InvalidOption for an unknown alias or no tenant, and Unsupported
+    inside a transaction, or when one of the databases is down.
     """
     _check(tenant)
     if alias not in aliases():
@@ -99,8 +101,10 @@ def move_tenant(
         source = _begin(tenant, alias, tell)
     move = _Move(tenant, source, alias, tell)
     if not is_switched:
-        with suppress(_Gone):  # a mover that died has switched it
+        try:
             move.switch(end, _seconds(max_stop))
+        except _Gone:
+            move.check_switched()
     move.open()
     move.follow()
 
@@ -178,17 +182,15 @@ def _begin(tenant: str, alias: str, tell: Say) -> str:
     if Shard.objects.using(alias).first() is None:
         raise InvalidState(f"the database {alias!r} is not set up: run `tenantqueue shards setup`")
     for other in aliases():
-        if other != source and TenantQueue.objects.using(other).filter(tenant=tenant).exists():
-            raise InvalidState(
-                f"tenant {tenant!r} has queues in {other!r}, too: a tenant with rows in two "
-                "databases cannot be moved"
-            )
+        if other != source:
+            _check_empty(tenant, other)
     queues = TenantQueue.objects.using(source).filter(tenant=tenant)
     if alias != aliases()[0] and queues.exclude(executor=None).exists():
         raise InvalidState(
             f"tenant {tenant!r} has a queue with an executor, and executors run jobs of "
             f"{aliases()[0]!r} only: tune the queue with executor=None first"
         )
+    _Move(tenant, source, alias, tell).blocking_jobs(list(queues.values_list("pk", flat=True)))
     numbers = list(aliases())
     if not all(Shard.objects.using(other).filter(has_moves=True).exists() for other in numbers):
         for other in numbers:
@@ -204,6 +206,14 @@ def _begin(tenant: str, alias: str, tell: Say) -> str:
         _pause(source, row)
     tell(f"the queues of tenant {tenant!r} are paused in {source}")
     return source
+
+
+def _check_empty(tenant: str, alias: str) -> None:
+    if (rows := first_rows(tenant, alias)) is not None:
+        raise InvalidState(
+            f"tenant {tenant!r} has {rows} in {alias!r}, too: a tenant with rows in two databases "
+            "cannot be moved. Delete these first"
+        )
 
 
 def _pause(source: str, row: ShardMove, *, retire: bool = False) -> None:
@@ -235,6 +245,12 @@ class _Move:
         self.tenant = tenant
         self.source, self.target = source, target
         self.tell = tell
+
+    def _rows(self, using: str) -> QuerySet[ShardMove]:
+        """Return the row of this move, not of another move of the tenant."""
+        source, target = (list(aliases()).index(alias) for alias in (self.source, self.target))
+        rows = ShardMove.objects.using(using)
+        return rows.filter(tenant=self.tenant, source=source, target=target)
 
     # until the switch
 
@@ -281,13 +297,26 @@ class _Move:
     def _blockers(self) -> list[str]:
         """Return what a move waits for: jobs that run, and those that need both databases."""
         ids = self._queue_ids()
-        rows = fetch(self.source, "list_move_blockers", {"queues": array(ids)})
         found = [
             f"running job {job_id}" if is_claimed else f"job {job_id} with follow-ups of others"
-            for job_id, is_claimed in rows
+            for job_id, is_claimed in self.blocking_jobs(ids)
         ]
         bulk = find_bulk_jobs(self.source, self.tenant, ids, final=False)
         return [*found, *(f"bulk action {job_id}" for job_id in bulk)]
+
+    def blocking_jobs(self, queue_ids: Sequence[int]) -> list[tuple[int, bool]]:
+        """Return jobs to wait for, and whether each is claimed.
+
+        Raises InvalidState for jobs that cannot end while the queues are paused.
+        """
+        rows = fetch(self.source, "list_move_blockers", {"queues": array(queue_ids)})
+        if endless := [f"job {job_id}" for job_id, _, cannot_end in rows if cannot_end]:
+            raise InvalidState(
+                f"tenant {self.tenant!r} has waiting jobs with follow-ups in queues of another "
+                f"tenant: {', '.join(endless)}. Move it when these have ended. A move that has "
+                "begun has paused their queues: cancel it first"
+            )
+        return [(job_id, is_claimed) for job_id, is_claimed, _ in rows]
 
     def _queue_ids(self) -> list[int]:
         rows = TenantQueue.objects.using(self.source).filter(tenant=self.tenant)
@@ -324,8 +353,7 @@ class _Move:
 
     def _locked(self) -> ShardMove:
         """Return the row of the source, locked. Raises _Gone."""
-        rows = ShardMove.objects.using(self.source).filter(tenant=self.tenant)
-        row = rows.select_for_update().first()
+        row = self._rows(self.source).select_for_update().first()
         if row is None:
             raise _Gone
         return row
@@ -355,8 +383,8 @@ class _Move:
                 return False
             with _open_transaction(self.target) as target:
                 target.execute(LOCK, [self.tenant])  # a mover that died may still be there
-                delete_all(self.target, self.tenant)
-                ShardMove.objects.using(self.target).filter(tenant=self.tenant).delete()
+                self._delete_copies(target)
+                _check_empty(self.tenant, self.target)
                 new_ids = self._copy_queues(queues)
                 Carrier(source, target, self.source, self.tenant, new_ids).carry_all()
                 for queue_id, new_id in new_ids.items():
@@ -386,14 +414,23 @@ class _Move:
             made[old_id] = queue.pk
         return made
 
+    def _delete_copies(self, target: Cursor[Any]) -> None:
+        """Delete what a mover that died has committed in the target. The source has it, too."""
+        copy = self._rows(self.target)
+        if not copy.exists():
+            return
+        delete_all(self.target, self.tenant)
+        entries = list(moved_changes(self.source, self.tenant).values_list("pk", flat=True))
+        target.execute("DELETE FROM tenantqueue_change WHERE id = ANY (%s)", [entries])
+        copy.delete()
+
     def cancel(self) -> bool:
         """Delete what the target has, and reset the queues of the source."""
         with transaction.atomic(using=self.source):
             row = self._locked()
             with _open_transaction(self.target) as target:
                 target.execute(LOCK, [self.tenant])
-                delete_all(self.target, self.tenant)
-                ShardMove.objects.using(self.target).filter(tenant=self.tenant).delete()
+                self._delete_copies(target)
             self._reset(self.source, row)
             row.delete(using=self.source)
             self._wake(self.source)
@@ -401,12 +438,22 @@ class _Move:
 
     # after the switch
 
+    def check_switched(self) -> None:
+        """Raise InvalidState unless another mover has switched the move: the source has the pin."""
+        number = list(aliases()).index(self.target)
+        pin = ShardPin.objects.using(self.source).filter(tenant=self.tenant, shard=number)
+        if not pin.exists():
+            raise InvalidState(
+                f"the move of tenant {self.tenant!r} to {self.target!r} was cancelled by another "
+                "process: move it again if it should be there"
+            )
+
     def open(self) -> None:
         """Send all processes to the target, and let it run and take jobs.
 
         It holds a lock on the pin in the source: a mover that was stopped does nothing later on.
         """
-        rows = ShardMove.objects.using(self.target).filter(tenant=self.tenant, closed=True)
+        rows = self._rows(self.target).filter(closed=True)
         if not rows.exists():
             return
         number = list(aliases()).index(self.target)
@@ -450,7 +497,7 @@ class _Move:
 
     def follow(self) -> None:
         """Carry the finished jobs that are left, and what has come to the source since."""
-        row = ShardMove.objects.using(self.target).filter(tenant=self.tenant).first()
+        row = self._rows(self.target).first()
         if row is None:
             return
         ids = {int(queue_id): state["id"] for queue_id, state in row.queues.items()}
@@ -458,19 +505,19 @@ class _Move:
         for condition in ("final", "NOT final", "final"):
             while carried := self._follow_batch(ids, condition):
                 count += carried
-        self._finish(ids)
+        self._finish()
         self.tell(f"{count} finished jobs of tenant {self.tenant!r} have followed")
 
-    def _finish(self, ids: Iterable[int]) -> None:
+    def _finish(self) -> None:
         """Delete what the source still has, and then the row of the move, under its lock."""
-        rows = ShardMove.objects.using(self.target).filter(tenant=self.tenant, closed=False)
+        rows = self._rows(self.target).filter(closed=False)
         with transaction.atomic(using=self.target):
             row = rows.select_for_update().first()
             if row is None:
                 return
             with transaction.atomic(using=self.source):
                 of_tenant = TenantQueue.objects.using(self.source).filter(tenant=self.tenant)
-                list(of_tenant.order_by("pk").select_for_update())
+                ids = [queue.pk for queue in of_tenant.order_by("pk").select_for_update()]
                 if Job.objects.using(self.source).filter(queue_id__in=ids).exists():
                     raise InvalidState(
                         f"tenant {self.tenant!r} has jobs in {self.source} that were resumed "

@@ -34,6 +34,14 @@ def reaching(alias: str) -> Iterator[None]:
         raise not_migrated(alias) from error
 
 
+def first_rows(tenant: str, alias: str) -> str | None:
+    """Return the name of the first rows of a tenant in a database; None: it has none."""
+    for model in models_of_tenants():
+        if model._default_manager.using(alias).filter(tenant=tenant).exists():
+            return str(model._meta.verbose_name_plural)
+    return None
+
+
 def models_of_tenants() -> list[type[Model]]:
     """Return the models whose rows are in the database of their `tenant`."""
     return [

@@ -18,7 +18,7 @@ from ...exceptions import InvalidOption, InvalidState, Unsupported
 from ...models import TenantQueue
 from ...queries.enqueue import in_test_case
 from .models import Shard, ShardMove, ShardPin
-from .reach import models_of_tenants, reaching
+from .reach import first_rows, reaching
 from .routes import DOWN, aliases, are_sharded, forget_pins, pins_of, ranking_of
 
 
@@ -118,13 +118,11 @@ def _check_empty(tenant: str, alias: str) -> None:
             )
         if other == alias:
             continue
-        for model in models_of_tenants():
-            if model._default_manager.using(other).filter(tenant=tenant).exists():
-                raise InvalidState(
-                    f"tenant {tenant!r} has {model._meta.verbose_name_plural} in the database "
-                    f"{other!r}: the database of a tenant is chosen before its first job, limit, "
-                    "schedule or rule"
-                )
+        if (rows := first_rows(tenant, other)) is not None:
+            raise InvalidState(
+                f"tenant {tenant!r} has {rows} in the database {other!r}: the database of a tenant "
+                "is chosen before its first job, limit, schedule or rule"
+            )
 
 
 def _copies(tenant: str) -> Iterator[str]:

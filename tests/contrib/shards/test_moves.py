@@ -28,6 +28,7 @@ from django_tenantqueue.contrib.shards.routes import forget_pins
 from django_tenantqueue.contrib.shards.setup import set_up
 from django_tenantqueue.exceptions import InvalidState, TenantMoving
 from django_tenantqueue.models import Change, Job, Session, TenantQueue, UniqueKey
+from django_tenantqueue.models.change import models_by_kind
 from django_tenantqueue.operations import enqueue, queues
 from django_tenantqueue.operations.erasure import erase_tenant, tables
 from django_tenantqueue.operations.queues import forget_queues
@@ -138,6 +139,21 @@ def test_tenant_moves_back(tenant: str):
     assert other.refresh().result == 2
 
 
+def test_monitor_that_was_read_before_the_move_takes_details_and_closes(tenant: str):
+    monitor = ConcurrentJobMonitor.objects.start(
+        "m", [noop.call()], parallel=1, tenant=tenant, keep_open=True
+    )
+    move_tenant(tenant, NEW)
+
+    monitor.add([noop.call()])
+    monitor.close()
+
+    with database(NEW):
+        run_pending()
+    progress = ConcurrentJobMonitor.objects.using(NEW).get(pk=monitor.pk).progress()
+    assert (progress.done, progress.status) == (2, "ended")
+
+
 def test_unique_key_blocks_after_the_move(tenant: str):
     call = add.using(tenant=tenant, unique=Unique("until_executed"))
     job = call.delay(1, 2)
@@ -203,13 +219,13 @@ def kill(monkeypatch: pytest.MonkeyPatch, name: str, *, of: Any = moving._Move) 
     monkeypatch.setattr(of, name, die)
 
 
-def stop_move(tenant: str, place: str) -> None:
+def stop_move(tenant: str, place: str, *, to: str = NEW) -> None:
     """Move a tenant up to a place, and stop there."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(moving._Move, "_reopen", lambda self: None)  # a killed process cannot
         kill(patch, place)
         with pytest.raises(Killed):
-            move_tenant(tenant, NEW)
+            move_tenant(tenant, to)
 
 
 @pytest.mark.parametrize("place", ["_close", "_carry", "open", "_raise_ids", "follow"])
@@ -453,10 +469,75 @@ def test_mover_that_was_stopped_changes_nothing_after_the_tenant_has_moved_on(te
 
     stopped.open()
     stopped.follow()
-    stopped._finish([])
+    stopped._finish()
 
     assert shard_of(tenant) == OLD
     assert counts(OLD, tenant) == before
+
+
+def test_mover_that_was_stopped_leaves_a_move_back_alone(tenant: str):
+    noop.using(tenant=tenant).delay()
+    stop_move(tenant, "open")
+    stopped = moving._Move(tenant, OLD, NEW, lambda text: None)
+    move_tenant(tenant, NEW)
+    stop_move(tenant, "_close", to=OLD)
+
+    stopped.follow()
+    stopped._finish()
+
+    assert ShardMove.objects.using(NEW).get().queues
+    move_tenant(tenant, OLD)
+    assert states(OLD) == {"default": (False, False)}
+
+
+def test_mover_that_waits_does_not_do_a_later_move_to_another_database(
+    tenant: str, monkeypatch: pytest.MonkeyPatch
+):
+    noop.using(tenant=tenant).delay()
+
+    def begin_another(self: Any) -> list[str]:
+        ShardMove.objects.using(OLD).update(target=2)
+        return []
+
+    monkeypatch.setattr(moving._Move, "_blockers", begin_another)
+    with pytest.raises(InvalidState, match="was cancelled"):
+        move_tenant(tenant, NEW)
+
+    assert jobs(NEW) == {}
+    assert states(OLD) == {"default": (True, False)}
+    assert ShardMove.objects.using(OLD).get().closed is False
+
+
+def test_mover_says_that_its_move_was_cancelled(tenant: str, monkeypatch: pytest.MonkeyPatch):
+    noop.using(tenant=tenant).delay()
+
+    def cancel(self: Any) -> list[str]:
+        assert cancel_move(tenant)
+        return []
+
+    monkeypatch.setattr(moving._Move, "_blockers", cancel)
+    with pytest.raises(InvalidState, match="was cancelled by another process"):
+        move_tenant(tenant, NEW)
+
+    assert states(OLD) == {"default": (False, False)}
+
+
+def test_mover_completes_a_move_that_another_one_has_switched(
+    tenant: str, monkeypatch: pytest.MonkeyPatch
+):
+    noop.using(tenant=tenant).delay()
+    stop_move(tenant, "_close")
+
+    def overtake(self: Any) -> list[str]:
+        monkeypatch.undo()
+        stop_move(tenant, "open")
+        return []
+
+    monkeypatch.setattr(moving._Move, "_blockers", overtake)
+    move_tenant(tenant, NEW)
+
+    assert states(NEW) == {"default": (False, False)}
+    assert not ShardMove.objects.using(NEW).exists()
 
 
 def test_id_that_no_database_has_is_looked_for_in_the_one_that_is_down(down: str, tenant: str):
@@ -480,6 +561,47 @@ def test_follow_ups_in_queues_of_other_tenants_are_waited_for(tenant: str):
 
     assert len(jobs(NEW)) == 1
     assert set(jobs(OLD)) == {job.pk}
+
+
+def test_own_jobs_with_follow_ups_of_others_are_refused_before_the_queues_are_paused(tenant: str):
+    follow_up = noop.using(tenant=tenant_of(OLD, 1)).call()
+    first = echo.using(tenant=tenant, on_success=follow_up)
+    job = echo.using(tenant=tenant, on_end=first.call(2)).delay(1)
+
+    with pytest.raises(InvalidState, match=f"another tenant: job {job.pk}"):
+        move_tenant(tenant, NEW, wait=0)
+
+    assert states(OLD)["default"] == (False, False)
+    assert not ShardMove.objects.using(OLD).exists()
+    with database(OLD):
+        run_pending()
+    move_tenant(tenant, NEW)
+
+
+def test_own_jobs_with_follow_ups_of_others_that_come_later_end_the_wait(tenant: str):
+    noop.using(tenant=tenant).delay()
+    stop_move(tenant, "_close")
+    follow_up = noop.using(tenant=tenant_of(OLD, 1)).call()
+    job = echo.using(tenant=tenant, on_success=follow_up).delay(1)
+
+    with pytest.raises(InvalidState, match=f"another tenant: job {job.pk}"):
+        move_tenant(tenant, NEW, wait=0)
+
+    assert cancel_move(tenant)
+
+
+def test_arguments_of_follow_ups_are_no_queues(tenant: str):
+    other = tenant_of(OLD, 1)
+    noop.using(tenant=tenant).delay()
+    queue = TenantQueue.objects.using(OLD).get(tenant=tenant)
+    for name, queue_id in ((tenant, 987), (other, queue.pk)):
+        echo.using(
+            tenant=name, on_success=echo.using(tenant=name).call({"queue_id": queue_id})
+        ).delay(1)
+
+    move_tenant(tenant, NEW, wait=0)
+
+    assert len(jobs(NEW)) == 2
 
 
 def test_enqueue_that_saw_a_closed_queue_succeeds_after_the_end_of_the_move(
@@ -523,12 +645,73 @@ def test_moves_that_cannot_be(tenant: str):
     with pytest.raises(InvalidState, match="nothing to move"):
         move_tenant(tenant, OLD)
     TenantQueue.objects.using(NEW).create(tenant=tenant, name="stray")
-    with pytest.raises(InvalidState, match="has queues in 'eu1', too"):
+    with pytest.raises(InvalidState, match="has tenant queues in 'eu1', too"):
         move_tenant(tenant, NEW)
     TenantQueue.objects.using(NEW).all().delete()
     TenantQueue.objects.using(OLD).update(executor="celery")
     with pytest.raises(InvalidState, match="executor"):
         move_tenant(tenant, NEW)
+
+
+@pytest.mark.skipif(not apps.is_installed("django_tenantqueue.contrib.schedules"), reason="app")
+def test_tenant_with_a_schedule_in_the_target_is_not_moved(tenant: str):
+    noop.using(tenant=tenant).delay()
+    schedules = apps.get_model("tenantqueue_schedules", "Schedule").objects.using(NEW)
+    stop_move(tenant, "_carry")
+    stray = schedules.create(tenant=tenant, name="stray", task=noop.name, expression="0 0 * * *")
+
+    with pytest.raises(InvalidState, match="has schedules in 'eu1', too"):
+        move_tenant(tenant, NEW)
+    assert cancel_move(tenant)
+    assert schedules.get() == stray
+    with pytest.raises(InvalidState, match="has schedules in 'eu1', too"):
+        move_tenant(tenant, NEW)
+
+    assert states(OLD) == {"default": (False, False)}
+
+
+def entry(using: str, tenant: str, action: str, kind: str) -> Change:
+    values = {"tenant": tenant, "action": action, "object_kind": kind, "source": "code"}
+    return Change.objects.using(using).create(**values)
+
+
+def entries(using: str) -> set[str]:
+    return set(Change.objects.using(using).values_list("action", flat=True))
+
+
+@pytest.mark.skipif(not apps.is_installed("django_tenantqueue.contrib.api"), reason="app")
+def test_audit_entries_of_tokens_stay_in_the_first_database(tenant: str):
+    noop.using(tenant=tenant).delay()
+    token = apps.get_model("tenantqueue_api", "ApiToken")
+    kind = next(kind for kind, model in models_by_kind().items() if model is token)
+    entry(OLD, tenant, "revoke", kind)
+
+    move_tenant(tenant, NEW)
+    assert (entries(OLD), entries(NEW)) == ({"revoke"}, {"move"})
+    move_tenant(tenant, OLD)
+
+    assert (entries(OLD), entries(NEW)) == ({"revoke", "move"}, set())
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_audit_entries_of_the_target_stay(
+    tenant: str, is_cancelled: bool, monkeypatch: pytest.MonkeyPatch
+):
+    noop.using(tenant=tenant).delay()
+    entry(OLD, tenant, "tune", "queue")
+    entry(NEW, tenant, "pause", "queue")
+    with monkeypatch.context() as patch:
+        kill(patch, "write_pin", of=moving)
+        with pytest.raises(Killed):
+            move_tenant(tenant, NEW)
+    assert entries(NEW) == {"tune", "pause"}
+
+    if is_cancelled:
+        cancel_move(tenant)
+        assert (entries(OLD), entries(NEW)) == ({"tune"}, {"pause"})
+    else:
+        move_tenant(tenant, NEW)
+        assert (entries(OLD), entries(NEW)) == (set(), {"tune", "pause", "move"})
 
 
 def test_status_and_list_name_moves_that_are_not_completed(tenant: str):
