@@ -309,6 +309,14 @@ class Feature:
         Called before a queue is made there, and for a retired one. Example: contrib.shards.
         """
 
+    def switch_queues(
+        self, using: str, queue_ids: Collection[int], columns: Mapping[str, bool]
+    ) -> None:
+        """Note what an operator sets `paused` and `retired` of queues to, also to the same value.
+
+        Called before it is written, in the same transaction. Example: contrib.shards.
+        """
+
     # enqueue
 
     def task_options(self) -> Mapping[str, Callable[[Task[..., Any], Any], Any]]:

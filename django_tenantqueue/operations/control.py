@@ -8,7 +8,8 @@ one. Each call leaves one entry in the audit log, see acting_as().
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,6 +20,7 @@ from ..calls.arguments import MARK
 from ..calls.options import check_moment, check_priority, check_queue, check_tenant
 from ..conf import alias_of, get_settings
 from ..exceptions import InvalidOption
+from ..features import Feature, hooks
 from ..models import Change, Job, TenantQueue
 from ..queries import control as queries
 from ..queries.base import array, fetch
@@ -237,7 +239,9 @@ def tune_queue(ids: Ids, *, using: str | None = None, **changes: Any) -> Sequenc
             f"executor={executor!r}: it must be None or one of TENANTQUEUE['EXECUTORS'], which "
             f"has {', '.join(map(repr, known)) or 'none'}"
         )
-    tuned = tune_rows(alias, TenantQueue, ids, changes, TUNABLE)
+    chosen = ids_of(ids, TenantQueue)
+    with _noted(alias, chosen, changes):
+        tuned = tune_rows(alias, TenantQueue, chosen, changes, TUNABLE)
     if changes.get("paused") is False or changes.keys() & OPENING:
         release_later(alias, (), ready=1)
     return tuned.changed
@@ -284,5 +288,25 @@ def reopen(queue_ids: Ids, *, using: str | None = None) -> list[int]:
 
 
 def _switch(queue_ids: Ids, alias: str, column: str, value: bool) -> list[int]:
-    chosen = TenantQueue.objects.filter(pk__in=ids_of(queue_ids, TenantQueue))
-    return [queue.pk for queue in switch_rows(alias, chosen, {column: value})]
+    ids = ids_of(queue_ids, TenantQueue)
+    with _noted(alias, ids, {column: value}):
+        rows = switch_rows(alias, TenantQueue.objects.filter(pk__in=ids), {column: value})
+    return [queue.pk for queue in rows]
+
+
+@contextmanager
+def _noted(alias: str, ids: Sequence[int], changes: Mapping[str, Any]) -> Iterator[None]:
+    """Let features note a change of queues, in the transaction of the change."""
+    columns = {
+        name: bool(changes[name])
+        for name in ("paused", "retired")
+        if changes.get(name) in (True, False)
+    }
+    found = hooks(Feature.switch_queues) if columns else ()
+    if not found:
+        yield
+        return
+    with transaction.atomic(using=alias):
+        for hook in found:
+            hook(alias, ids, columns)
+        yield

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from django.core.checks import Tags, register
@@ -23,7 +23,7 @@ from ...status.display_limits import PAGE
 from .checks import check_set_up, check_shards, find_problem
 from .models import Shard, ShardMove, ShardPin
 from .routes import aliases, are_sharded, forget_pins, shard_of, shard_of_id
-from .services import forget_pin
+from .services import forget_pin, note_switch
 from .settings import ShardSettings
 from .views import urls
 
@@ -80,6 +80,12 @@ class Shards(Feature):
     def check_queue(self, using: str, tenant: str) -> None:
         if are_sharded():
             _check_move(using, tenant)
+
+    def switch_queues(
+        self, using: str, queue_ids: Collection[int], columns: Mapping[str, bool]
+    ) -> None:
+        if are_sharded():
+            note_switch(using, queue_ids, columns)
 
     def worker_started(self, using: str) -> None:
         if (problem := find_problem(using)) is not None:

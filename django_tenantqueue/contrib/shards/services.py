@@ -7,7 +7,7 @@ read this copy: they see a pin when all copies have it.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from django.db import connections, transaction
 from django.db.models import F
@@ -123,6 +123,20 @@ def _check_empty(tenant: str, alias: str) -> None:
                 f"tenant {tenant!r} has {rows} in the database {other!r}: the database of a tenant "
                 "is chosen before its first job, limit, schedule or rule"
             )
+
+
+def note_switch(using: str, queue_ids: Collection[int], columns: Mapping[str, bool]) -> None:
+    """Note in the moves of the queues' tenants what these queues are reset to.
+
+    Locks the rows of the moves. A move, too, locks its row before the queues.
+    """
+    queues = TenantQueue.objects.using(using).filter(pk__in=queue_ids).order_by()
+    moves = ShardMove.objects.using(using).filter(tenant__in=queues.values("tenant"))
+    for move in moves.order_by("tenant").select_for_update():
+        for queue_id, state in move.queues.items():
+            if state.get("id", int(queue_id)) in queue_ids:
+                state.update(columns)
+        move.save(using=using, update_fields=["queues"])
 
 
 def _copies(tenant: str) -> Iterator[str]:

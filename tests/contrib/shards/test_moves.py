@@ -295,6 +295,37 @@ def test_cancelled_move_leaves_all_as_it_was(tenant: str, place: str):
     assert job.refresh().state == "success"
 
 
+@pytest.mark.parametrize("place", ["_close", "_carry", "open"])
+def test_queues_that_are_paused_during_a_move_stay_paused(tenant: str, place: str):
+    for name in ("default", "mail", "old", "other"):
+        noop.using(tenant=tenant, queue=name).delay()
+    control.pause(queue="mail", tenant=tenant)
+    stop_move(tenant, place)
+    forget_pins()
+
+    control.pause(queue="default", tenant=tenant)
+    control.resume(queue="mail", tenant=tenant)
+    control.tune(queue="old", tenant=tenant, retired=True)
+    move_tenant(tenant, NEW)
+
+    assert states(NEW) == {
+        "default": (True, False),
+        "mail": (False, False),
+        "old": (False, True),
+        "other": (False, False),
+    }
+
+
+def test_queue_that_is_paused_during_a_move_stays_paused_when_it_is_cancelled(tenant: str):
+    noop.using(tenant=tenant).delay()
+    stop_move(tenant, "_close")
+
+    control.pause(queue="default", tenant=tenant)
+    cancel_move(tenant)
+
+    assert states(OLD) == {"default": (True, False)}
+
+
 def test_switched_move_is_not_cancelled(tenant: str):
     noop.using(tenant=tenant).delay()
     stop_move(tenant, "open")
